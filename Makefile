@@ -254,7 +254,7 @@ chromium:
 	  echo "make e2e needs Chromium; on Debian and Ubuntu, as root: apt-get install $(CHROMIUM)" >&2; exit 1; \
 	fi
 
-peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchmarks compare ragspan with; needs uv
+peers: .venv-peers/.installed  ## instrumentors whose spans benchmarks/capture.py reads; needs uv
 
 # The frameworks are the tested ones; whatever else the peers bring is theirs to choose.
 .venv-peers/.installed: $(VENV)/.installed
@@ -262,11 +262,6 @@ peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchm
 	@grep -E '^(langchain|langgraph|llama-index|openinference|opentelemetry)' constraints.txt > $(@D)/constraints.txt
 	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python -c $(@D)/constraints.txt \
 	  -e . -e integrations/langchain -e integrations/llama-index -e integrations/receiver --group peers $(PEER_TOOLS)
-	@touch $@
-
-.venv-judging-peers/.installed: $(VENV)/.installed
-	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
-	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python --group judging-peers
 	@touch $@
 
 build: install  ## wheels and sdists of every distribution, into dist/
@@ -279,4 +274,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-between .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site
+	rm -rf $(VENV) .venv-oldest .venv-between .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site

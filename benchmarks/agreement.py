@@ -20,9 +20,7 @@ shortness, which any judge should beat, and one annotator against the mean of th
 In brackets are 95 % intervals from a bootstrap over sources, since answers to one source are not independent. Shares of
 supported answers differ between sets; accuracy and F1 would tell more of the sets than of the judge.
 
-The calibration plot shows for each tenth of the scale of the judge's main metric, which is adherence if it has that, how
-many of the answers people call supported. "Held out" is its balanced accuracy on the half of the sources that the embedded
-judge's calibration was not fitted on; for the embedded judge that fit follows.
+"Held out" is balanced accuracy on the half of the sources that the embedded judge's calibration was not fitted on.
 
 `--captured` has each row answered by a LangChain chain with a system prompt of 60 to 500 words, which a template has or the
 program writes by hand, and judges the record that ragspan makes of it, background included.
@@ -43,7 +41,6 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from agreeing.calibration import fitted
 from agreeing.comparison import METRIC_LABELS
 from agreeing.judgements import read_sets
 from agreeing.judging import UnknownJudgeError, columns_of, expected_usage, metrics_of
@@ -97,12 +94,9 @@ def main() -> None:
                 console.print(part)
     if not reports:
         raise SystemExit("people judged nothing of what these metrics tell")
-    fit = fitted(sets) if arguments.judge == "overlap" else None
     console.print(summary(reports, with_targets=arguments.judge == "overlap"))
     if usage.requests:
         console.print(f"Judging took {usage}.")
-    if fit is not None:
-        console.print(f"Fitted on the sources that are not held out: slope {fit[0]:.2f}, middle {fit[1]:.3f}")
     if arguments.json:
         means = means_of(reports)
         report = {
@@ -114,7 +108,6 @@ def main() -> None:
             "sets": [one.as_data() for one in reports],
             "means": means.as_data() if means else None,
             "usage": asdict(usage),
-            "fit": {"slope": fit[0], "middle": fit[1]} if fit else None,
         }
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 

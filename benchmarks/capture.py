@@ -13,7 +13,7 @@ be scored like a finished one.
 `--conformance` runs the shared suites in place of those tests, with the peers that make records: ragspan's handlers, and
 its receiver behind other instrumentors. The suites' own comparison grades them, strictly.
 
-`--quick` takes the plain calls only, with ragspan, its receiver and OpenInference unless `--peer` says otherwise. The whole takes
+`--quick` takes the plain calls only, with ragspan and its receiver unless `--peer` says otherwise. The whole takes
 some minutes a peer. `make peers` builds an environment that has them all.
 """
 
@@ -38,7 +38,7 @@ from rich.table import Table
 
 FRAMEWORKS = ("langchain", "llama-index")
 QUICK_THEMES = {"langchain": "calling", "llama-index": "queries"}
-QUICK_PEERS = ("ragspan", "receiver-openinference", "openinference")
+QUICK_PEERS = ("ragspan", "receiver-openinference")
 REFERENCE = "ragspan"
 PATIENCE = 1200
 """Seconds that a process may take for its cases."""

@@ -1,12 +1,9 @@
 """What judging one answer costs: requests and tokens of a language model.
 
-    python benchmarks/judge_cost.py [--quick] [--json FILE] [--passages 5] [--peers-python FILE]
+    python benchmarks/judge_cost.py [--quick] [--json FILE] [--passages 5]
 
-An OpenAI-compatible endpoint in a process of its own keeps what it is asked. Ragas' Faithfulness and ContextUtilization run
-for real against it, as ragspan's metrics do, each library in a process of its own and one answer at a time. `make peers`
-installs Ragas; without it, its row says so. Every answer has passages of a kilobyte that no other has, and five sentences;
-the endpoint finds them to be five claims, and gives reasons of the same length to everybody. So prompts are what the
-libraries send, and completions are as long as their forms make them.
+An OpenAI-compatible endpoint in a process of its own keeps what it is asked by ragspan's metrics, one answer at a time. Every answer has passages of a
+kilobyte that no other has, and five sentences; the endpoint finds them to be five claims, and gives reasons of a usual length.
 
 Tokens are counted by OpenAI's tokenizer where LlamaIndex is installed, which brings its data, else as a quarter of the
 characters. A prompt is tools or schema, then the messages. Of a prompt can be cached what it shares, from its beginning
@@ -34,7 +31,6 @@ from judging.prompts_sent import Cost, Tokenizer, cost_of, tokenizer
 from rich.console import Console
 from rich.table import Table
 from serving.processes import HOST, running
-from throughput import PEERS_PYTHON, version_of
 
 from ragspan.judges.prices import PRICES, PRICES_AS_OF, Price
 from ragspan.usage import Usage
@@ -55,21 +51,12 @@ MODES = {
     "thorough, one poll": "thorough/1",
 }
 FOUR = ("context_adherence", "completeness", "context_utilization", "faithfulness")
-LIBRARIES: dict[str, str | None] = {"ragspan": None, "ragas": "ragas"}
-"""As `judging.one_by_one` knows them, and what has to be installed; None for what this environment has anyway."""
-CONTENDERS: dict[str, dict[str, tuple[str, ...]]] = {
-    "ragspan": {
-        f"ragspan, {title}: {what}": tuple(f"{name}/{mode}" for name in names)
-        for what, names in {"all four metrics": FOUR, "the two default metrics": (FOUR[0], FOUR[3])}.items()
-        for title, mode in MODES.items()
-    },
-    "ragas": {
-        "Ragas, Faithfulness and ContextUtilization": ("Faithfulness", "ContextUtilization"),
-        "Ragas, Faithfulness": ("Faithfulness",),
-        "Ragas, ContextUtilization": ("ContextUtilization",),
-    },
+CONTENDERS = {
+    f"{title}: {what}": tuple(f"{name}/{mode}" for name in names)
+    for what, names in {"all four metrics": FOUR, "the two default metrics": (FOUR[0], FOUR[3])}.items()
+    for title, mode in MODES.items()
 }
-"""By library, what its metrics are called together."""
+"""What metrics are called together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +64,6 @@ class Result:
     """What one answer costs a contender, as the mean of a few."""
 
     contender: str
-    version: str | None
     answers: int
     requests: float
     prompt_tokens: float
@@ -100,43 +86,11 @@ class Result:
         return price.of(usage)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Absent:
-    """A contender that was left out."""
-
-    contender: str
-    reason: str
-
-
-def measured(answers: int, passages: int, tokens: Tokenizer, *, peers_python: str) -> list[Result | Absent]:
-    return [
-        result
-        for library in CONTENDERS
-        for result in attempted(library, answers, passages, tokens, peers_python=peers_python)
-    ]
-
-
-def attempted(
-    library: str, answers: int, passages: int, tokens: Tokenizer, *, peers_python: str
-) -> Sequence[Result | Absent]:
-    distribution = LIBRARIES[library]
-    python = peers_python if distribution else sys.executable
-    version = version_of(distribution, python) if distribution else None
-    if distribution and version is None:
-        return [Absent(contender=name, reason="not installed") for name in CONTENDERS[library]]
-    try:
-        return list(results_of(library, version, answers, passages, tokens, python=python))
-    except RuntimeError as error:  # a peer that has changed since; what it printed stands above the table
-        return [Absent(contender=name, reason=str(error)) for name in CONTENDERS[library]]
-
-
-def results_of(
-    library: str, version: str | None, answers: int, passages: int, tokens: Tokenizer, *, python: str
-) -> Iterator[Result]:
+def measured(answers: int, passages: int, tokens: Tokenizer) -> Iterator[Result]:
     with running("judging.overhearing") as endpoint:
         options = ("--base-url", f"http://{HOST}:{endpoint.port}/v1", "--passages", passages)
-        with running("judging.one_by_one", library, *options, python=python) as contest:
-            for name, metrics in CONTENDERS[library].items():
+        with running("judging.one_by_one", *options) as contest:
+            for name, metrics in CONTENDERS.items():
                 costs = []
                 for number in range(answers):
                     contest.tell(number=number, metrics=metrics)
@@ -145,10 +99,10 @@ def results_of(
                 means = {
                     field.name: statistics.fmean(getattr(cost, field.name) for cost in costs) for field in fields(Cost)
                 }
-                yield Result(contender=name, version=version, answers=answers, **means)
+                yield Result(contender=name, answers=answers, **means)
 
 
-def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int) -> None:
+def show(results: Sequence[Result], tokens: Tokenizer, passages: int) -> None:
     table = Table(title=f"Judging one answer with {passages} passages of a kilobyte; tokens by {tokens.name}")
     headings = ("metrics", "requests", "prompt", "in common", "shared", "cached by OpenAI", "not cached", "completion")
     for heading in headings:
@@ -159,14 +113,9 @@ def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int) -
     console.print(table)
 
 
-def show_prices(results: Sequence[Result | Absent]) -> None:
+def show_prices(results: Sequence[Result]) -> None:
     """What 1,000 answers cost ragspan's metrics, by model, where nothing and where all that can be is read from the cache."""
-    modes = {
-        title: one
-        for one in results
-        for title in MODES
-        if isinstance(one, Result) and one.contender == f"ragspan, {title}: all four metrics"
-    }
+    modes = {title: one for one in results for title in MODES if one.contender == f"{title}: all four metrics"}
     table = Table(
         title=f"Dollars for 1,000 such answers, all four metrics, by the prices of {PRICES_AS_OF}; from a cache / without"
     )
@@ -191,12 +140,10 @@ def show_prices(results: Sequence[Result | Absent]) -> None:
         )
 
 
-def cells(result: Result | Absent) -> list[str]:
-    if isinstance(result, Absent):
-        return [result.contender, result.reason]
+def cells(result: Result) -> list[str]:
     shared = (result.common_tokens, result.cacheable_tokens, result.cached_tokens)
     return [
-        f"{result.contender} {f'({result.version})' if result.version else ''}".strip(),
+        result.contender,
         f"{result.requests:g}",
         f"{result.prompt_tokens:.0f}",
         *(f"{result.share(count):.1%}" for count in shared),
@@ -210,11 +157,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few answers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--passages", type=int, default=5, help="of each answer that a language model judges")
-    parser.add_argument("--peers-python", default=str(PEERS_PYTHON), help="the Python that has Ragas")
     arguments = parser.parse_args()
     tokens = tokenizer()
     answers = QUICK_ANSWERS if arguments.quick else ANSWERS
-    results = measured(answers, arguments.passages, tokens, peers_python=arguments.peers_python)
+    results = list(measured(answers, arguments.passages, tokens))
     show(results, tokens, arguments.passages)
     show_prices(results)
     if arguments.json:
@@ -222,8 +168,7 @@ def main() -> None:
             "tokens": tokens.name,
             "passages": arguments.passages,
             "targets": DOLLARS_TARGETS,
-            "results": [asdict(result) for result in results if isinstance(result, Result)],
-            "left_out": [asdict(result) for result in results if isinstance(result, Absent)],
+            "results": [asdict(result) for result in results],
         }
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 

@@ -58,6 +58,7 @@ EXPORT = {
     "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
     "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "16",
     "OTEL_BSP_SCHEDULE_DELAY": "50",
+    "RAGSPAN_METRICS": "context_adherence,completeness,context_utilization,faithfulness",
 }
 
 

@@ -1,28 +1,22 @@
-"""Records a second against what the judge's latency allows, and memory while the judge has stopped.
+"""Records a second against what the judge's latency allows.
 
-    python benchmarks/throughput.py [--quick] [--json FILE] [--peers-python FILE]
+    python benchmarks/throughput.py [--quick] [--json FILE]
 
 An OpenAI-compatible endpoint in a process of its own answers each request after 200 ms, however many come. Each contender
 has a process of its own, too, and is given a backlog of answers, all at once and after a warm-up. With one request a record
-no more than `concurrency / 0.2 s` records a second are possible; ragspan's four metrics take one as well. The bare client is a loop that sends prepared requests and reads the
-replies: it shows what the endpoint and the machine can do at the time.
-
-The peers do the job in the way closest to ragspan's that they have, each with its own prompt and one request a record;
-`judging/` tells what that is. They need older versions of some libraries, and so have an environment of their own, which
-`make peers` makes. Everybody's processor time is that of the contender's process.
-
-With a judge that never answers, ten times the bytes that the queue may hold are submitted. The process may grow by that
-bound and by `BASE` for what is around it.
+no more than `concurrency / 0.2 s` records a second are possible; ragspan's four metrics take one as well. The bare client is a loop that sends
+prepared requests and reads the replies: it shows what the endpoint and the machine can do at the time. Everybody's processor time is that of the
+contender's process.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 from rich.console import Console
@@ -35,34 +29,8 @@ TARGET = 0.95
 CONCURRENCIES, QUICK_CONCURRENCIES = (8, 16, 64), (16,)
 ROUNDS, QUICK_ROUNDS = 50, 3
 """Answers, in multiples of the concurrency."""
-QUEUE_BYTES = 32 << 20
-TIMES_THE_QUEUE = 10
-BASE = 16 << 20
-"""Bytes by which a process may grow beside what waits in the queue: what is in work, and what the allocator keeps."""
-PEERS_PYTHON = Path(__file__).parents[1] / ".venv-judging-peers" / "bin" / "python"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Contender:
-    """Somebody who has answers judged."""
-
-    name: str
-    """As `judging.contest` knows it."""
-    distribution: str | None = None
-    """What has to be installed; None for what this environment has anyway."""
-    sequential_requests: int = 1
-    """Of one record."""
-
-
-CONTENDERS = [
-    Contender(name="bare-client"),
-    Contender(name="ragspan"),
-    Contender(name="ragspan-four-metrics"),
-    Contender(name="ragas", distribution="ragas"),
-    Contender(name="pydantic-evals", distribution="pydantic-evals"),
-    Contender(name="splunk", distribution="splunk-otel-util-genai-evals"),
-]
-NAMES = [contender.name for contender in CONTENDERS]
+NAMES = ("bare-client", "ragspan", "ragspan-four-metrics")
+"""As `judging.contest` knows them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +38,6 @@ class Result:
     """One contender at one concurrency."""
 
     contender: str
-    version: str | None
     concurrency: int
     limit: float
     """Records a second."""
@@ -86,59 +53,7 @@ class Result:
     """How busy the processors were, everything that ran included."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Absent:
-    """A peer that was left out."""
-
-    contender: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Memory:
-    """The process while the judge has stopped, in bytes."""
-
-    queue_bytes: int
-    submitted_bytes: int
-    before: int
-    after: int
-    base: int
-    in_flight: int
-    queued: int
-    dropped: int
-
-    @property
-    def grown(self) -> int:
-        return self.after - self.before
-
-    @property
-    def is_bounded(self) -> bool:
-        return self.grown <= self.queue_bytes + self.base
-
-
-def measured(
-    contenders: Sequence[Contender], concurrencies: Sequence[int], *, rounds: int, peers_python: str
-) -> Iterator[Result | Absent]:
-    for contender in contenders:
-        python = peers_python if contender.distribution else sys.executable
-        version = version_of(contender.distribution, python) if contender.distribution else None
-        if contender.distribution and version is None:
-            yield Absent(contender=contender.name, reason="not installed")
-            continue
-        for concurrency in concurrencies:
-            yield attempted(contender, version, concurrency, rounds=rounds, python=python)
-
-
-def attempted(
-    contender: Contender, version: str | None, concurrency: int, *, rounds: int, python: str
-) -> Result | Absent:
-    try:
-        return one_run(contender, version, concurrency, rounds=rounds, python=python)
-    except RuntimeError as error:  # a peer that has changed since; what it printed stands above the table
-        return Absent(contender=contender.name, reason=str(error))
-
-
-def one_run(contender: Contender, version: str | None, concurrency: int, *, rounds: int, python: str) -> Result:
+def one_run(contender: str, concurrency: int, *, rounds: int) -> Result:
     answers = rounds * concurrency
     with running("judging.endpoint", "--latency", LATENCY) as endpoint:
         options = (
@@ -149,15 +64,14 @@ def one_run(contender: Contender, version: str | None, concurrency: int, *, roun
             "--answers",
             answers,
         )
-        with running("judging.contest", contender.name, *options, python=python) as contest:
+        with running("judging.contest", contender, *options) as contest:
             before = MachineTime.now()
             done = contest.read_line()
             after = MachineTime.now()
-    limit = concurrency / (LATENCY * contender.sequential_requests)
+    limit = concurrency / LATENCY
     per_second = done["judged"] / done["seconds"]
     return Result(
-        contender=contender.name,
-        version=version,
+        contender=contender,
         concurrency=concurrency,
         limit=limit,
         answers=answers,
@@ -169,56 +83,18 @@ def one_run(contender: Contender, version: str | None, concurrency: int, *, roun
     )
 
 
-def version_of(distribution: str, python: str) -> str | None:
-    """What is installed there; None if it is not."""
-    program = f"import importlib.metadata; print(importlib.metadata.version({distribution!r}))"
-    try:
-        found = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return found.stdout.strip()
-
-
-def measured_memory() -> Memory:
-    """Memory of a process whose judge has stopped."""
-    with running("judging.endpoint", "--latency", "inf") as endpoint:
-        options = ("--base-url", f"http://{HOST}:{endpoint.port}/v1", "--concurrency", 16)
-        queue = ("--queue-bytes", QUEUE_BYTES, "--times", TIMES_THE_QUEUE)
-        with running("judging.stopped", *options, *queue) as stopped:
-            seen = stopped.read_line()
-    return Memory(
-        queue_bytes=QUEUE_BYTES,
-        submitted_bytes=QUEUE_BYTES * TIMES_THE_QUEUE,
-        before=seen["before"],
-        after=seen["after"],
-        base=BASE,
-        in_flight=seen["in_flight"],
-        queued=seen["queued"],
-        dropped=sum(seen["dropped"].values()),
-    )
-
-
-def show(results: Sequence[Result | Absent], memory: Memory) -> None:
+def show(results: Sequence[Result]) -> None:
     table = Table(title=f"Records a second, with a judge that takes {LATENCY * 1000:g} ms")
     for heading in ("contender", "concurrency", "limit", "reached", "share", "target", "judged", "CPU ms", "machine"):
         table.add_column(heading, justify="left" if heading == "contender" else "right")
     for result in results:
         table.add_row(*cells(result))
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(table)
-    console.print(
-        f"Judge stopped, {mebibytes(memory.submitted_bytes)} submitted to a queue of {mebibytes(memory.queue_bytes)}: "
-        f"{mebibytes(memory.before)} of memory before, {mebibytes(memory.after)} after; {memory.in_flight} records in work, "
-        f"{memory.queued} waiting, {memory.dropped} dropped. It may grow by the queue and {mebibytes(memory.base)}, "
-        f"and {'did not' if memory.is_bounded else 'DID'} grow by more."
-    )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
-def cells(result: Result | Absent) -> list[str]:
-    if isinstance(result, Absent):
-        return [result.contender, result.reason]
+def cells(result: Result) -> list[str]:
     return [
-        f"{result.contender} {result.version or ''}".strip(),
+        result.contender,
         str(result.concurrency),
         f"{result.limit:.0f}",
         f"{result.per_second:.1f}",
@@ -230,33 +106,23 @@ def cells(result: Result | Absent) -> list[str]:
     ]
 
 
-def mebibytes(count: int) -> str:
-    return f"{count / (1 << 20):.0f} MiB"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Records a second against what the judge's latency allows.")
-    parser.add_argument("--quick", action="store_true", help="one concurrency, few answers, no peers")
+    parser.add_argument("--quick", action="store_true", help="one concurrency, few answers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--concurrency", type=int, action="append", help="only this one; may be given several times")
     parser.add_argument("--only", action="append", choices=NAMES, help="only this contender")
-    parser.add_argument("--peers-python", default=str(PEERS_PYTHON), help="the Python that has the peers")
     arguments = parser.parse_args()
     concurrencies = arguments.concurrency or (QUICK_CONCURRENCIES if arguments.quick else CONCURRENCIES)
-    contenders = [one for one in CONTENDERS if one.name in (arguments.only or NAMES)]
-    if arguments.quick:
-        contenders = [one for one in contenders if one.distribution is None]
     rounds = QUICK_ROUNDS if arguments.quick else ROUNDS
-    results = list(measured(contenders, concurrencies, rounds=rounds, peers_python=arguments.peers_python))
-    memory = measured_memory()
-    show(results, memory)
+    pairs = product(arguments.only or NAMES, concurrencies)
+    results = [one_run(contender, concurrency, rounds=rounds) for contender, concurrency in pairs]
+    show(results)
     if arguments.json:
         report = {
             "latency_s": LATENCY,
             "target": TARGET,
-            "results": [asdict(result) for result in results if isinstance(result, Result)],
-            "left_out": [asdict(result) for result in results if isinstance(result, Absent)],
-            "memory": {**asdict(memory), "is_bounded": memory.is_bounded},
+            "results": [asdict(result) for result in results],
         }
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 

@@ -32,12 +32,7 @@ def test_without_a_backend_each_answer_is_printed_with_its_scores():
 
     lines = [line.split() for line in shown.splitlines()]
     assert lines[0][:2] == ["invoke_workflow", "payments"]
-    assert [line[0] for line in lines[1:]] == [
-        "context_adherence",
-        "completeness",
-        "context_utilization",
-        "faithfulness",
-    ]
+    assert [line[0] for line in lines[1:]] == ["context_adherence", "faithfulness"]
     assert all(line[2] == "pass" for line in lines[1:])
     assert "\x1b" not in shown
     assert "midnight" not in shown

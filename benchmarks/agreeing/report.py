@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from agreeing.calibration import Bin, bins_of, plot
 from agreeing.comparison import METRIC_LABELS, Agreement, Label, as_data, compare
 from agreeing.figures import mean_of
 from agreeing.judgements import Judgement, JudgementSet
@@ -51,7 +50,6 @@ class SetReport:
     """AUROC among the answers of one model, the mean over the pairs of all models; None without any."""
     words: tuple[float, float]
     """How many words the contexts of an answer have, and an answer: medians."""
-    calibration: Sequence[Bin]
     reasons: Mapping[str, Mapping[str, int]]
     """By metric, why answers have no score."""
 
@@ -74,7 +72,6 @@ class SetReport:
             "held_out_balanced_accuracy": self.held_out,
             "auroc_within_model": self.within_model,
             "words": self.words,
-            "calibration": [asdict(one) for one in self.calibration],
             "reasons": self.reasons,
         }
 
@@ -94,7 +91,6 @@ def report_on(judged: JudgementSet, columns: Sequence[Column], *, seed: int, res
         held_out=_held_out(judged.judgements, column) if column else None,
         within_model=_within_model(judged.judgements, column) if column else None,
         words=_words(judged.judgements),
-        calibration=bins_of(column.values, labels) if column else (),
         reasons={column.metric: column.reasons for column in columns if column.reasons},
     )
 
@@ -136,7 +132,7 @@ def _defined(figure: float) -> float | None:
 
 
 def set_tables(report: SetReport) -> Iterator[RenderableType]:
-    """The agreements about each label, what is to be said about them, and the calibration plot."""
+    """The agreements about each label, what is to be said about them."""
     for label in dict.fromkeys(agreement.label for agreement in report.agreements):
         yield _table(report, label)
     contexts, answer = report.words
@@ -148,8 +144,6 @@ def set_tables(report: SetReport) -> Iterator[RenderableType]:
     for metric, reasons in report.reasons.items():
         counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
         yield f"{report.name}, {metric}: no score for {counts}; `cannot_tell` counts half, others 0"
-    if report.calibration:
-        yield plot(f"{report.name}: calibration of {report.main}, both labels weighted alike", report.calibration)
 
 
 def _table(report: SetReport, label: Label) -> Table:

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
-from peers.offline import stay_offline
+from capturing.offline import stay_offline
 
 ROOT = Path(__file__).parents[2]
 

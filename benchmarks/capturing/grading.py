@@ -1,13 +1,8 @@
-"""Grades what a library saw of a request against what the request was.
+"""Grades the records that were made of some requests against what the requests were.
 
-Graded generously: white space, the order of contexts and repeated ones do not count. A question or a response is right
-wherever it stands in what the library has for it: in a field of a chain's output, or in an object's representation. A
-LlamaIndex passage may lack the metadata that the model saw before it. Where a test says what else of the prompt is
-evidence, a library may have it in any field, also among its contexts. An unfinished request is right unless it would be
-taken for a finished one: unless there is an answer, and nothing says that it is not whole.
-
-A second grade is strict: the texts as they are, contexts in the order of the prompt, each once, the background in a field
-of its own; contexts that nobody can know are said to be unknown; and an unfinished request is there, and known as one.
+White space, the order of contexts and repeated ones do not count. A LlamaIndex passage may lack the metadata that the model saw
+before it. An unfinished request is right unless it would be taken for a finished one. A second grade is strict: the texts as they
+are, contexts in the order of the prompt, each once, and an unfinished request known as one.
 """
 
 from __future__ import annotations
@@ -15,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
-
-from capturing.reading import Readable, words
 
 Fault: TypeAlias = Literal[
     "question", "contexts", "background", "response", "unfinished", "missed", "mixed up", "made up"
@@ -49,10 +42,10 @@ class Expected(Protocol):
 class Seen:
     """A request as a library's evaluation would read it; question and response are what it would put in a prompt."""
 
-    question: Any
+    question: str | None
     contexts: tuple[str, ...] | None
     """None if the library says that it does not know them."""
-    response: Any
+    response: str | None
     background: tuple[str, ...] = ()
     is_unfinished: bool = False
     """The library says that the request failed or was left."""
@@ -103,21 +96,17 @@ class _Candidate:
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
-        self._texts: dict[Fault, Readable] = {
-            "question": Readable(seen.question),
-            "response": Readable(seen.response),
-        }
+        self._texts: dict[Fault, str] = {"question": words(seen.question or ""), "response": words(seen.response or "")}
         self._contexts = {words(context) for context in seen.contexts or ()}
         self._background = {words(text) for text in seen.background}
 
     @property
     def would_be_scored(self) -> bool:
-        has_all = self._texts["question"].has_text and self._texts["response"].has_text and bool(self._contexts)
-        return has_all and not self.seen.is_unfinished
+        return all(self._texts.values()) and bool(self._contexts) and not self.seen.is_unfinished
 
     def faults(self, wanted: Expected) -> tuple[Fault, ...]:
         if wanted.status != "complete":
-            told = self.seen.is_unfinished or not self._texts["response"].has_text
+            told = self.seen.is_unfinished or not self._texts["response"]
             return () if told else ("unfinished",)
         return tuple(field for field in _FIELDS if not self.has(field, wanted))
 
@@ -129,11 +118,13 @@ class _Candidate:
     def has(self, field: Fault, wanted: Expected) -> bool:
         """Whether this field is that request's."""
         if field == "contexts":
-            return self._has_contexts(wanted.contexts or (), _background(wanted))
+            forms = [_forms(text) for text in wanted.contexts or ()]
+            known = _background(wanted).union(*forms)
+            return all(form & self._contexts for form in forms) and self._contexts <= known
         if field == "background":
             held = self._contexts | self._background
             return all(any(text in one for one in held) for text in _background(wanted))
-        return self._texts[field].holds(_text(field, wanted))
+        return self._texts[field] == words(_text(field, wanted) or "")
 
     def is_mixed_with(self, other: Expected, wanted: Expected) -> bool:
         """Whether something in a field that is wrong is another request's, and not the wanted one's."""
@@ -154,10 +145,10 @@ class _Candidate:
             and (self.seen.response or None) == (wanted.response or None)
         )
 
-    def _has_contexts(self, wanted: Sequence[str], background: set[str]) -> bool:
-        """Whether each of one is among the others, and the other way round, but for what is background."""
-        forms = [_forms(text) for text in wanted]
-        return all(form & self._contexts for form in forms) and self._contexts <= background.union(*forms)
+
+def words(text: str) -> str:
+    """The text with single spaces for white space."""
+    return " ".join(text.split())
 
 
 def _forms(text: str) -> set[str]:
@@ -215,6 +206,5 @@ def _listed(texts: Sequence[str] | None) -> list[str] | None:
     return None if texts is None else list(texts)
 
 
-def _brief(value: Any) -> str | None:
-    text = value if isinstance(value, str) else None if value is None else repr(value)
+def _brief(text: str | None) -> str | None:
     return text if text is None or len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"

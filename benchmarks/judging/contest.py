@@ -23,9 +23,6 @@ CONTENDERS = {
     "bare-client": "judging.bare_client:BareClient",
     "ragspan": "judging.ragspan_engine:one_metric",
     "ragspan-four-metrics": "judging.ragspan_engine:four_metrics",
-    "ragas": "judging.ragas_evaluate:RagasEvaluate",
-    "pydantic-evals": "judging.pydantic_online:PydanticOnline",
-    "splunk": "judging.splunk_manager:SplunkManager",
 }
 WARM_UP = 2
 """Rounds of as many answers as the concurrency: connections are open then, and everything is imported."""

@@ -1,6 +1,6 @@
-"""One library of `judge_cost.py`, in a process of its own: it judges an answer whenever it is told to, and by what metrics.
+"""ragspan in `judge_cost.py`, in a process of its own: it judges an answer whenever it is told to, and by what metrics.
 
-    python -m judging.one_by_one LIBRARY --base-url URL --passages N
+    python -m judging.one_by_one --base-url URL --passages N
 
 It says after each what the values were.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,8 +24,6 @@ from judging.overhearing import CLAIMS
 Judging: TypeAlias = Callable[[Answer, Sequence[str]], Awaitable[dict[str, float]]]
 """From an answer and the names of metrics to their values; the metrics run side by side."""
 
-LIBRARIES = {"ragspan": "judging.ragspan_metrics:judging", "ragas": "judging.ragas_metrics:judging"}
-
 
 def answer(number: int, count: int) -> Answer:
     """The answer of a number, with passages of a kilobyte each that no other has."""
@@ -40,16 +37,15 @@ async def judge_as_told(judging: Judging, count: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="One library of judge_cost.py.")
-    parser.add_argument("library", choices=LIBRARIES)
+    parser = argparse.ArgumentParser(description="ragspan in judge_cost.py.")
     parser.add_argument("--base-url", required=True)
     parser.add_argument("--passages", type=int, required=True)
     arguments = parser.parse_args()
     keep_output_for_the_report()
-    module, _, factory = LIBRARIES[arguments.library].partition(":")
-    judging: Judging = getattr(importlib.import_module(module), factory)(arguments.base_url)
+    from judging.ragspan_metrics import judging
+
     say(port=0)
-    asyncio.run(judge_as_told(judging, arguments.passages))
+    asyncio.run(judge_as_told(judging(arguments.base_url), arguments.passages))
 
 
 if __name__ == "__main__":

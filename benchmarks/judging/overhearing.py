@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from typing import Any
 
 from judging.endpoint import NUMBERED, Endpoint, completion, forms_in, serve
@@ -31,7 +30,6 @@ SHORT_REASON = "Passage 2 says that card payments are settled after midnight; no
 """Of a claim, in at most fifteen words, as the one request asks for it."""
 HOLDS = "settlement of card payments after midnight; nothing of the rest"
 """What a context holds, in at most ten words, as the one request asks for it."""
-_SCHEMA = re.compile(r'"title": "(\w+)", "type": "object"\}')
 
 
 class OverhearingEndpoint(Endpoint):
@@ -50,11 +48,9 @@ class OverhearingEndpoint(Endpoint):
 
 
 def finding(task: str) -> dict[str, Any]:
-    """The reply to a task of ragspan, which names its form, or of Ragas, which quotes the schema."""
+    """The reply to a task, which names its forms."""
     forms = forms_in(task)
-    if forms:
-        return {"answer": {form: of_ragspan(form, task, is_short=len(forms) > 1) for form in forms}}
-    return of_ragas(_SCHEMA.findall(task)[-1])
+    return {"answer": {form: of_ragspan(form, task, is_short=len(forms) > 1) for form in forms}}
 
 
 def of_ragspan(form: str, task: str, *, is_short: bool) -> object:
@@ -73,17 +69,6 @@ def of_ragspan(form: str, task: str, *, is_short: bool) -> object:
         ],
     }
     return findings[form]
-
-
-def of_ragas(schema: str) -> dict[str, Any]:
-    findings: dict[str, dict[str, Any]] = {
-        "StatementGeneratorOutput": {"statements": list(CLAIMS)},
-        "NLIStatementOutput": {
-            "statements": [{"statement": claim, "reason": REASON, "verdict": 1} for claim in CLAIMS]
-        },
-        "ContextPrecisionOutput": {"reason": REASON, "verdict": 1},
-    }
-    return findings[schema]
 
 
 if __name__ == "__main__":

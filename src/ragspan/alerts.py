@@ -1,8 +1,8 @@
 """Tells somebody when more, or fewer, answers fail than usual: by a webhook, or by a function.
 
 The emitter compares the latest answers of its process with those before them. Where the share that fails has left its usual range,
-it says so, at most once an hour, with some of the answers as evidence. A webhook is called by a thread of its own, once; what could
-not be sent is counted and logged, and costs nothing else.
+it says so, at most once an hour, with some of the answers as evidence. A thread of its own tells it, once; what could not be told
+is counted and logged, and costs nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import urllib.request
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from opentelemetry.metrics import get_meter
 
@@ -28,31 +28,25 @@ from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
 from ragspan.throttled_log import ThrottledLog
 
-_WINDOW = 100
-"""The latest answers, whose share is compared."""
-_LEAST_USUAL, _MOST_USUAL = 200, 2000
-"""Answers before them that say what is usual."""
-_DEVIATIONS = 3.0
-"""How far outside of chance the share has to be, in standard deviations: so far it is once in 700 windows that do not overlap."""
+_WINDOW = 100  # the latest answers, whose share is compared
+_LEAST_USUAL, _MOST_USUAL = 200, 2000  # answers before them that say what is usual
+_DEVIATIONS = 3.0  # standard deviations outside of chance: once in 700 windows that do not overlap
 _LEAST_CHANGE = 0.05
-"""And by how much it has to differ at least."""
 _PAUSE = 3600.0  # seconds between two alerts
 _EVIDENCE = 5  # answers
 _TIMEOUT = 5.0  # seconds
 _MAX_TEXT = 500  # characters
-_WAITING = 2000  # answers whose labels may come late
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailingAnswer:
-    """An answer that fails, as evidence."""
+    """An answer that fails, as evidence. Texts that may not leave the process are None."""
 
     record_id: str
     trace_id: str | None
     metric: str
     score: float
     finding: str | None
-    """Why it fails; it may quote texts, and is None where these may not leave the process. So are the texts."""
     question: str | None
     response: str | None
 
@@ -77,7 +71,7 @@ class Alert:
 
 OnAlert: TypeAlias = "str | Callable[[Alert], object]"
 """The address of a webhook, which gets the alert as JSON, or a function."""
-ON_ALERT = Rule(
+_ON_ALERT = Rule(
     "the address of a webhook, such as https://hooks.example.com/ragspan, or a function",
     lambda value: callable(value) or (isinstance(value, str) and value.startswith(("http://", "https://"))),
 )
@@ -104,15 +98,15 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
     _latest: deque[tuple[str, ...]] = field(default_factory=deque, init=False)
     """The metrics that each of the latest answers fails."""
     _before: deque[bool] = field(default_factory=lambda: deque(maxlen=_MOST_USUAL), init=False)
+    _counted: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_USUAL), init=False)
+    """Records; further labels of one may come late."""
     _evidence: deque[FailingAnswer] = field(default_factory=lambda: deque(maxlen=_EVIDENCE), init=False)
-    _unlabelled: dict[str, None] = field(default_factory=dict, init=False)
-    """Records of which nothing was labelled when they were emitted: their labels may come late."""
     _told_at: float = field(default=-math.inf, init=False)
-    _threads: list[threading.Thread] = field(default_factory=list, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
     _log: ThrottledLog = field(default_factory=ThrottledLog, init=False)
 
     def __post_init__(self) -> None:
-        ON_ALERT.check("on_alert", self.on_alert)
+        _ON_ALERT.check("on_alert", self.on_alert)
         super().__post_init__()
 
     def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
@@ -120,59 +114,32 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
 
     def emit(self, scored: ScoredRecord) -> None:
         """Count the answer, and tell if the share has left its range."""
-        record_id = scored.record.record_id
         scores = {name: one for name, one in scored.outcomes.items() if isinstance(one, Score) and one.label}
-        if not scores:
-            self._unlabelled[record_id] = None
-            if len(self._unlabelled) > _WAITING:
-                del self._unlabelled[next(iter(self._unlabelled))]
+        if not scores or (scored.late and scored.record.record_id in self._counted):
             return
-        if scored.late and record_id not in self._unlabelled:
-            return  # it is counted already
-        self._unlabelled.pop(record_id, None)
+        self._counted.append(scored.record.record_id)
         failing = {name: score for name, score in scores.items() if score.label == "fail"}
         if failing:
             self._evidence.append(self._answer(scored, *min(failing.items(), key=lambda item: item[1].value)))
         self._latest.append(tuple(failing))
         if len(self._latest) > _WINDOW:
             self._before.append(bool(self._latest.popleft()))
-        if len(self._before) >= _LEAST_USUAL and self.clock() - self._told_at >= _PAUSE and self._has_left():
+        before = len(self._before)
+        if before < _LEAST_USUAL or self.clock() - self._told_at < _PAUSE:
+            return
+        share, usual = sum(map(bool, self._latest)) / _WINDOW, sum(self._before) / before
+        # Where nothing, or all, failed so far, one more answer of the other kind is assumed: chance may bring it.
+        assumed = min(max(usual, 1 / (before + 1)), before / (before + 1))
+        deviation = math.sqrt(assumed * (1 - assumed) * (1 / _WINDOW + 1 / before))
+        if abs(share - usual) > max(_DEVIATIONS * deviation, _LEAST_CHANGE):
             self._told_at = self.clock()
-            self._tell(self._alert())
+            self._tell(share, usual)
 
     def flush(self, timeout: float) -> bool:
         """Wait until what is being told has been."""
-        ends = time.monotonic() + timeout
-        for thread in self._threads:
-            thread.join(max(ends - time.monotonic(), 0.0))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _shares(self) -> tuple[float, float]:
-        return sum(map(bool, self._latest)) / len(self._latest), sum(self._before) / len(self._before)
-
-    def _has_left(self) -> bool:
-        share, usual = self._shares()
-        # Where nothing, or all, failed so far, one more answer of the other kind is assumed: chance may bring it.
-        before = len(self._before)
-        assumed = min(max(usual, 1 / (before + 1)), before / (before + 1))
-        deviation = math.sqrt(assumed * (1 - assumed) * (1 / len(self._latest) + 1 / before))
-        return abs(share - usual) > max(_DEVIATIONS * deviation, _LEAST_CHANGE)
-
-    def _alert(self) -> Alert:
-        share, usual = self._shares()
-        names = dict.fromkeys(name for failing in self._latest for name in failing)
-        by_metric = {name: sum(name in failing for failing in self._latest) for name in names}
-        counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
-        return Alert(
-            text=f"ragspan: {share:.0%} of the latest {len(self._latest)} answers fail, usually {usual:.0%} of"
-            f" {len(self._before):,} do" + (f" ({counts})" if counts else ""),
-            share=share,
-            usual=usual,
-            answers=len(self._latest),
-            usual_answers=len(self._before),
-            by_metric=by_metric,
-            evidence=tuple(self._evidence),
-        )
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return self._thread is None or not self._thread.is_alive()
 
     def _answer(self, scored: ScoredRecord, metric: str, score: Score) -> FailingAnswer:
         record, span = scored.record, scored.span or scored.record.parent
@@ -188,15 +155,26 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
             response=bounded(record.response, _MAX_TEXT) if has_texts and record.response else None,
         )
 
-    def _tell(self, alert: Alert) -> None:
+    def _tell(self, share: float, usual: float) -> None:
         """Tell it in a thread of its own: neither an address that hangs nor a slow function holds up scores."""
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        names = dict.fromkeys(name for failing in self._latest for name in failing)
+        by_metric = {name: sum(name in failing for failing in self._latest) for name in names}
+        counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
+        alert = Alert(
+            text=f"ragspan: {share:.0%} of the latest {_WINDOW} answers fail, usually {usual:.0%} of"
+            f" {len(self._before):,} do" + (f" ({counts})" if counts else ""),
+            share=share,
+            usual=usual,
+            answers=_WINDOW,
+            usual_answers=len(self._before),
+            by_metric=by_metric,
+            evidence=tuple(self._evidence),
+        )
         thread = threading.Thread(target=self._told, args=[alert], name="ragspan-alert", daemon=True)
-        self._threads.append(thread)
         try:
             thread.start()
+            self._thread = thread
         except RuntimeError as error:  # the interpreter is ending, or has no thread left
-            self._threads.remove(thread)
             self._drop(error)
 
     def _told(self, alert: Alert) -> None:
@@ -204,25 +182,15 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
             with suppressed():
                 if callable(self.on_alert):
                     self.on_alert(alert)
-                else:
-                    _post(self.on_alert, asdict(alert))
+                    return
+                headers = {"content-type": "application/json"}
+                request = urllib.request.Request(self.on_alert, json.dumps(asdict(alert)).encode(), headers)  # noqa: S310
+                with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:  # noqa: S310 - checked as an address
+                    reply.read(1)
         except Exception as error:  # noqa: BLE001 - the user's function, or anything on the way to the webhook
             self._drop(error)
-        else:
-            _count("told")
 
     def _drop(self, error: BaseException) -> None:
         self.dropped += 1
-        _count("dropped")
+        get_meter("ragspan").create_counter("ragspan.alerts.dropped", unit="{alert}").add(1)
         self._log.report("alert", "an alert could not be told: %s", type(error).__name__)
-
-
-def _post(address: str, alert: dict[str, Any]) -> None:
-    headers = {"content-type": "application/json"}
-    request = urllib.request.Request(address, json.dumps(alert).encode(), headers)  # noqa: S310 - checked as an address
-    with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:  # noqa: S310
-        reply.read(1)
-
-
-def _count(what: str) -> None:
-    get_meter("ragspan").create_counter("ragspan.alerts", unit="{alert}").add(1, {"state": what})

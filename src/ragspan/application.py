@@ -7,7 +7,7 @@ engine, and handlers for the frameworks whose integrations are installed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, cast
@@ -25,10 +25,10 @@ from opentelemetry.sdk.trace import (
 )
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from ragspan.alerts import OnAlert
+from ragspan.alerts import AlertEmitter, OnAlert
 from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
-from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
+from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
@@ -157,34 +157,39 @@ def configure(
         unknown_contexts=unknown_contexts,
     )
     options = {"budget": budget, "max_records_per_second": max_records_per_second}
-    options = {name: value for name, value in options.items() if value is not None}
+    made: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     with in_use.setting_up:
-        addresses = {"phoenix": phoenix, "mlflow": mlflow}
-        configured = _set_up(settings, emitters, addresses, metrics, judge, options, on_alert)
+        backends: list[BackendEmitter] = [
+            emitter_class(name).at(address, capture_content=settings.capture_content)
+            for name, address in {"phoenix": phoenix, "mlflow": mlflow}.items()
+            if address is not None
+        ]
+        exporters = _exporters() if settings.enabled else []
+        names = [entry.name.removeprefix(_OURS) for entry in _entries()] or ["ragspan.capture"]
+        if not settings.enabled:
+            engine = engine_from(settings)
+            configured = Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, (), ()))
+        elif settings.sink is not None:
+            sink = cast("_Sink", sink_from(settings))
+            configured = Configured(engine=None, sink=sink, line=line_of_sink(settings, names))
+        else:
+            wanted = metrics_from(settings, metrics, judge=judge)
+            chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
+            exporters += _exporters_of(backends, chosen)
+            content: dict[str, Any] = {
+                "capture_content": settings.capture_content,
+                "explanations": settings.explanations,
+            }
+            told = [] if on_alert is None else [AlertEmitter(on_alert=on_alert, **content)]
+            engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **made)
+            configured = Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, wanted, chosen))
+        _replace_with(configured, settings, exporters)
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
         log_line(logging.INFO, "%s", configured.line)
     return configured
 
 
-def _set_up(
-    settings: Settings,
-    emitters: Iterable[str | Emitter] | None,
-    addresses: Mapping[str, str | None],
-    metrics: Iterable[str | Metric] | None,
-    judge: JudgeChoice | None,
-    options: Mapping[str, Any],
-    on_alert: OnAlert | None,
-) -> Configured:
-    """Make what the settings ask for, and have it replace what was configured before."""
-    backends: list[BackendEmitter] = [
-        emitter_class(name).at(address, capture_content=settings.capture_content)
-        for name, address in addresses.items()
-        if address is not None
-    ]
-    exporters = _exporters() if settings.enabled else []
-    configured = _configured(settings, emitters, backends, metrics, judge, options, on_alert)
-    if settings.enabled and configured.engine is not None:
-        exporters += _exporters_of(backends, configured.engine.emitters)
+def _replace_with(configured: Configured, settings: Settings, exporters: Sequence[SpanExporter]) -> None:
     previous, in_use.configured = in_use.configured, configured
     set_default_sink(configured.sink)
     _capture_with(configured.sink)
@@ -195,27 +200,6 @@ def _set_up(
             in_use.only(_Providers).set_up(exporters)
         except RuntimeError as error:  # of Python, which the SDK asks for threads
             ThrottledLog().report("providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
-    return configured
-
-
-def _configured(
-    settings: Settings,
-    emitters: Iterable[str | Emitter] | None,
-    backends: Sequence[Emitter],
-    metrics: Iterable[str | Metric] | None,
-    judge: JudgeChoice | None,
-    options: Mapping[str, Any],
-    on_alert: OnAlert | None,
-) -> Configured:
-    names = [entry.name.removeprefix(_OURS) for entry in _entries()] or ["ragspan.capture"]
-    if settings.enabled and settings.sink is not None:
-        sink = sink_from(settings)
-        return Configured(engine=None, sink=cast("_Sink", sink), line=line_of_sink(settings, names))
-    wanted = metrics_from(settings, metrics, judge=judge) if settings.enabled else []
-    chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings) if settings.enabled else []
-    told = alerts_from(settings, on_alert) if settings.enabled else []
-    engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **options)
-    return Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, wanted, chosen))
 
 
 def _emitters(
@@ -230,18 +214,15 @@ def _emitters(
         chosen = settings.emitters
     if chosen is None:
         is_exported = backends or environment.exporter_is_configured() or _application_has_provider()
+        has_metrics = _is_set(otel_metrics.get_meter_provider()) or environment.exporter_names("metrics")
         is_off = environment.why_no_spans() is not None
-        chosen = ["otel"] if is_exported or is_off else ["otel", "console"] if _has_metrics() else ["console"]
+        chosen = ["otel"] if is_exported or is_off else ["otel", "console"] if has_metrics else ["console"]
     return (emitter_from(one, settings) if isinstance(one, str) else one for one in chosen)
 
 
 def _application_has_provider() -> bool:
     provider = trace.get_tracer_provider()
     return _is_set(provider) and provider is not in_use.only(_Providers).tracer
-
-
-def _has_metrics() -> bool:
-    return _is_set(otel_metrics.get_meter_provider()) or bool(environment.exporter_names("metrics"))
 
 
 def _exporters_of(backends: Sequence[BackendEmitter], emitters: Sequence[Emitter]) -> list[SpanExporter]:
@@ -369,7 +350,7 @@ def _capture_with(sink: RecordSink | None) -> None:
 
 
 def _instrumentors() -> Iterator[Any]:
-    """Of all installed integrations."""
+    """The instrumentors of all installed integrations."""
     return (entry.load()() for entry in _entries())
 
 

@@ -67,31 +67,28 @@ def texts_in(value: object) -> Iterator[str]:
     """All texts in the values of options, of which any may be a key."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from texts_in(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
+    elif isinstance(value, (Mapping, list, tuple)):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             yield from texts_in(inner)
 
 
 def whole(least: int = 1, most: float = math.inf) -> Rule:
     """A whole number, but not `True`."""
     allowed = f"a whole number, at least {least}" if most == math.inf else f"a whole number from {least} to {most}"
-    return Rule(allowed, lambda value: _is(int, value) and least <= value <= most)
+    return Rule(allowed, lambda value: isinstance(value, int) and type(value) is not bool and least <= value <= most)
 
 
 def number(allowed: str, fits: Callable[[float], bool]) -> Rule:
     """A finite number, but not `True`."""
-    return Rule(allowed, lambda value: _is((int, float), value) and math.isfinite(value) and fits(value))
+    kinds = (int, float)
+    return Rule(
+        allowed,
+        lambda value: isinstance(value, kinds) and type(value) is not bool and math.isfinite(value) and fits(value),
+    )
 
 
 def between(least: int, most: int) -> Rule:
     return number(f"a number from {least} to {most}", lambda value: least <= value <= most)
-
-
-def _is(kind: type | tuple[type, ...], value: object) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def choice(*values: str) -> Rule:
@@ -136,9 +133,9 @@ def require_async(name: str, owner: object, *methods: str) -> None:
         function = inspect.unwrap(getattr(owner, method))
         while isinstance(function, partial):
             function = function.func
-        if not (inspect.isfunction(function) or inspect.ismethod(function)) or inspect.iscoroutinefunction(function):
-            continue
-        if not _AWAITABLE.search(str(getattr(function, "__annotations__", {}).get("return", ""))):
+        said = str(getattr(function, "__annotations__", {}).get("return", ""))
+        is_plain = inspect.isroutine(function) and not inspect.isbuiltin(function)
+        if is_plain and not inspect.iscoroutinefunction(function) and not _AWAITABLE.search(said):
             raise ConfigurationError(
                 f"{method}() of {name}, {with_article(type(owner).__name__)}, is a plain function, but should be"
                 f" `async def {method}`, because judges wait in an event loop: await asyncio.to_thread(…) in it for what blocks"

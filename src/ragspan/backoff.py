@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable
@@ -35,8 +36,8 @@ class Backoff:
         clock: Callable[[], float] = time.monotonic,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._first, self._longest = first, longest
-        self._clock, self._draw = clock, draw
+        self._pause = functools.partial(backoff, first=first, longest=longest, draw=draw)
+        self._clock = clock
         self.refusals = 0
         """Pauses since the last success."""
         self._until = 0.0
@@ -50,8 +51,7 @@ class Backoff:
         """The service refused. During a pause this has no effect, because the request was sent before it."""
         if not self.remaining:
             self.refusals += 1
-            pause = backoff(self.refusals, first=self._first, longest=self._longest, draw=self._draw)
-            self._until = self._clock() + pause
+            self._until = self._clock() + self._pause(self.refusals)
 
     def succeeded(self) -> None:
         """The service answered."""

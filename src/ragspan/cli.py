@@ -24,6 +24,10 @@ from ragspan.installed import load_part, part_names
 
 _WORKERS = "ragspan_worker"
 """The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
+_MISSING = {
+    "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
+    "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
+}
 
 
 class Commands(TyperGroup):
@@ -44,13 +48,13 @@ def _refuse(command: str, error: ConfigurationError | str) -> NoReturn:
 
 
 app = typer.Typer(
-    name="ragspan",
-    cls=Commands,
-    help="Know in production whether a RAG system's answers are grounded.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    name="ragspan", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
+app.command()(evaluate)
+app.command()(failures)
+app.command()(agree)
+app.add_typer(labels, name="labels")
+app.add_typer(judges, name="judges")
 
 
 def _show_version(is_wanted: bool) -> None:  # noqa: FBT001 - the option's value
@@ -88,13 +92,6 @@ def demo(
         _refuse("demo", error)
 
 
-app.command()(evaluate)
-app.command()(failures)
-app.command()(agree)
-app.add_typer(labels, name="labels")
-app.add_typer(judges, name="judges")
-
-
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def run(
     program: Annotated[
@@ -118,9 +115,10 @@ def run(
     if module is None and not arguments:
         raise typer.BadParameter("name a program, such as app.py, or a module after -m")
     sys.path[0] = str(Path.cwd() if module is not None else Path(arguments[0]).resolve().parent)  # as python does
-    is_there = Path(arguments[0]).exists() if module is None else _is_module(module)
-    if not is_there:
-        _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
+    if module is None and not Path(arguments[0]).exists():
+        _refuse("run", f"there is no file {arguments[0]}")
+    if module is not None and not _is_module(module):
+        _refuse("run", f"there is no module {module}")
     try:
         configured = configure()
     except ConfigurationError as error:
@@ -140,12 +138,6 @@ def _is_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
-
-
-_MISSING = {
-    "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
-    "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
-}
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -12,11 +12,11 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
-from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
+from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.judge_when import JudgeWhen
@@ -40,6 +40,7 @@ OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 
 _PREFIX = "RAGSPAN_"
 _NO = frozenset({"0", "false", "no", "off"})
+_BOOLEANS: Mapping[str, Any] = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(_NO, False)
 _warned: set[str] = set()
 
 _DIMENSION = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -63,15 +64,12 @@ _METRICS = Rule("one or more names of metrics, such as 'faithfulness,completenes
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _ANYTHING = Rule("any text", lambda _: True)
-_WEBHOOK = Rule(
-    "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
-)
 
 Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
 
 
-def _read(rule: Rule, kind: Callable[[str], Any] = str.lower) -> Read:
+def _read(rule: Rule, kind: Callable[[str], Any] = str) -> Read:
     def read(name: str, value: str) -> Any:
         try:
             found = kind(value)
@@ -84,17 +82,25 @@ def _read(rule: Rule, kind: Callable[[str], Any] = str.lower) -> Read:
     return read
 
 
+def _word(words: Mapping[str, Any], allowed: str, shown: Sequence[str]) -> Read:
+    def read(name: str, value: str) -> Any:
+        if value.lower() not in words:
+            raise wrong(name, value, allowed, shown)
+        return words[value.lower()]
+
+    return read
+
+
+def _choice(*words: str) -> Read:
+    return _word({word: word for word in words}, " or ".join(map(repr, words)), words)
+
+
+_boolean = _word(_BOOLEANS, "true or false", ("true", "false"))
+
+
 def _listed(value: str) -> tuple[str, ...]:
     """The parts between commas, without duplicates."""
     return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
-
-
-def _boolean(name: str, value: str) -> bool:
-    if value.lower() in {"1", "true", "yes", "on"}:
-        return True
-    if value.lower() in _NO:
-        return False
-    raise wrong(name, value, "true or false", ("true", "false"))
 
 
 def _address(name: str, value: str) -> str:
@@ -120,48 +126,22 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def _judge_share(name: str, value: str) -> JudgeShare:
-    return JudgeShare.of(value, name)
-
-
-def _judge_when(name: str, value: str) -> JudgeWhen:
-    return JudgeWhen(value, name)
-
-
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_GENAI_PLACES: dict[str, CaptureContent] = {
-    "NO_CONTENT": False,
-    "SPAN_ONLY": "spans",
-    "EVENT_ONLY": "events",
-    "SPAN_AND_EVENT": True,
-}
+_GENAI_PLACES = ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT")
+_genai_content = _word(  # a boolean in early versions, a place in later ones
+    {**_BOOLEANS, **dict(zip(map(str.lower, _GENAI_PLACES), (False, "spans", "events", True), strict=True))},
+    "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT",
+    _GENAI_PLACES,
+)
 _HIDING: dict[str, tuple[HiddenContent, ...]] = {
-    "OPENINFERENCE_HIDE_INPUTS": ("inputs",),
-    "OPENINFERENCE_HIDE_INPUT_MESSAGES": ("inputs",),
-    "OPENINFERENCE_HIDE_INPUT_TEXT": ("inputs",),
+    **dict.fromkeys((f"OPENINFERENCE_HIDE_INPUT{rest}" for rest in ("S", "_MESSAGES", "_TEXT")), ("inputs",)),
+    **dict.fromkeys((f"OPENINFERENCE_HIDE_OUTPUT{rest}" for rest in ("_MESSAGES", "_TEXT")), ("outputs",)),
     "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are the output of a search
-    "OPENINFERENCE_HIDE_OUTPUT_MESSAGES": ("outputs",),
-    "OPENINFERENCE_HIDE_OUTPUT_TEXT": ("outputs",),
     "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
 }
 
 
-def _genai_content(name: str, value: str) -> CaptureContent:
-    """OpenTelemetry's own switch: a boolean in early versions, a place in later ones."""
-    places = list(_GENAI_PLACES)
-    if value.upper() in _GENAI_PLACES:
-        return _GENAI_PLACES[value.upper()]
-    try:
-        return _boolean(name, value)
-    except ConfigurationError:
-        raise wrong(name, value, f"true, false, {', '.join(places[:-1])} or {places[-1]}", places) from None
-
-
-def _content(name: str, value: str) -> CaptureContent:
-    try:
-        return value.lower() if value.lower() in {"spans", "events"} else _boolean(name, value)  # type: ignore[return-value]
-    except ConfigurationError:
-        raise wrong(name, value, "true, false, spans or events", ("true", "false", "spans", "events")) from None
+_WHERE = ("true", "false", "spans", "events")
 
 
 def _row(default: Any, read: Read, sentence: str, *, shown: str | None = None, secret: bool = False) -> Any:
@@ -185,13 +165,13 @@ class Settings:
     enabled: bool = _row(True, _boolean, "`false` turns everything off at no cost.")
     judge: str = _row(
         DEFAULT_JUDGE,
-        _read(_JUDGE, str),
+        _read(_JUDGE),
         "`overlap`, the embedded judge, or a provider and a model such as `anthropic:claude-haiku-4-5`: "
         "[judges](judges.md). Several with commas between them are [a jury](judges.md#a-jury).",
     )
     judge_base_url: str | None = _row(
         None,
-        _read(_ANYTHING, str),
+        _read(_ANYTHING),
         "The address of an OpenAI-compatible server. A user and a password in it become a header; logs show only "
         "the host.",
         shown="the provider's",
@@ -199,7 +179,7 @@ class Settings:
     )
     judge_api_key: str | None = _row(
         None,
-        _read(_ANYTHING, str),
+        _read(_ANYTHING),
         "The key for the judge alone, in place of the provider's variable, such as `OPENAI_API_KEY`.",
         shown="the provider's variable",
         secret=True,
@@ -212,11 +192,6 @@ class Settings:
         shown="none",
         secret=True,
     )
-    judge_mode: JudgeMode = _row(
-        "one_request",
-        _read(choice("one_request", "thorough")),
-        "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
-    )
     judge_polls: int = _row(
         3,
         _read(WHOLE, int),
@@ -224,13 +199,13 @@ class Settings:
     )
     judge_when: JudgeWhen | None = _row(
         None,
-        _judge_when,
+        lambda name, value: JudgeWhen(value, name),
         "[Which answers are judged](production.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
         shown="all answers",
     )
     judge_share: JudgeShare | None = _row(
         None,
-        _judge_share,
+        lambda name, value: JudgeShare.of(value, name),
         "The share of the answers that the judge is asked about, such as `0.2`: the most doubtful ones, and [a "
         "random part](trust.md#verdicts-where-they-matter), which may follow a colon: `0.2:0.1`. The embedded "
         "judge reads all.",
@@ -245,16 +220,16 @@ class Settings:
     causes: bool = _row(True, _boolean, "Look for [why an answer failed](causes.md) in all retrieved documents.")
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
-        _read(choice("skip", "prompt")),
+        _choice("skip", "prompt"),
         "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",
     )
     hhem_model: str | None = _row(
         None,
-        _read(_ANYTHING, str),
+        _read(_ANYTHING),
         "A folder with HHEM's `model.safetensors` and `tokenizer.json`.",
         shown="the published model",
     )
-    hhem_device: str = _row("cpu", _read(_ANYTHING, str), "Where HHEM computes, as torch names it: `cpu`, `cuda:0`.")
+    hhem_device: str = _row("cpu", _read(_ANYTHING), "Where HHEM computes, as torch names it: `cpu`, `cuda:0`.")
     # How much is scored
     sample_rate: float = _row(
         1.0, _read(SHARE, float), "The share of answers that are scored, from 0 to 1, chosen by trace id."
@@ -264,11 +239,6 @@ class Settings:
     )
     budget_requests_per_minute: int | None = _row(
         None, _read(WHOLE, int), "Requests to judges in a minute, in each process.", shown="none"
-    )
-    budget_fallback: BudgetFallback = _row(
-        "skip",
-        _read(choice("skip", "overlap", "hhem")),
-        "What scores when the budget is spent: `skip` (nothing), `overlap`, or `hhem` (faithfulness only).",
     )
     # Processes and time
     concurrency: int = _row(16, _read(WHOLE, int), "Records that are scored at the same time.")
@@ -281,7 +251,7 @@ class Settings:
     exit_timeout: float = _row(10.0, _read(SECONDS, float), "Seconds that the end of the process waits for scores.")
     drain_on_sigterm: bool = _row(True, _boolean, "`false` leaves SIGTERM alone: [deploys](environments.md).")
     judging: JudgingPlace = _row(
-        "helper", _read(choice("helper", "thread")), "Where judges compute: in a `helper` process or a `thread`."
+        "helper", _choice("helper", "thread"), "Where judges compute: in a `helper` process or a `thread`."
     )
     # Where scores go
     emitters: tuple[str, ...] = _row(
@@ -298,16 +268,9 @@ class Settings:
         shown="none",
         secret=True,
     )
-    alert_webhook: str | None = _row(
-        None,
-        _read(_WEBHOOK, str),
-        "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
-        shown="none",
-        secret=True,
-    )
     spans: SpanStyle = _row(
         "answer",
-        _read(choice("answer", "scores")),
+        _choice("answer", "scores"),
         "`answer` makes the answer's span; `scores` adds only score spans, below an application's own spans.",
     )
     dimensions: tuple[str, ...] = _row(
@@ -326,14 +289,14 @@ class Settings:
     )
     capture_content: CaptureContent | None = _row(
         None,
-        _content,
+        _word({**_BOOLEANS, "spans": "spans", "events": "events"}, "true, false, spans or events", _WHERE),
         "Send questions, contexts, responses and users' ids; `spans` or `events` only there. The console shows texts unless "
         "it is `false`: they stay on the machine.",
         shown="`false`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says",
     )
     redact: Callable[[str], str] | str | Literal[False] | None = _row(
         None,
-        _read(FUNCTION_NAME, str),
+        _read(FUNCTION_NAME),
         "`module:function`: runs over [all text](attributes.md#redaction) before judges, emitters and sinks see "
         "it. If it fails, the record is dropped.",
         shown="none",
@@ -355,9 +318,7 @@ class Settings:
         """
         environment = os.environ if environment is None else environment
         for words in without_effect(environment):
-            if words not in _warned:  # a process reads its settings several times
-                _warned.add(words)
-                log_line(logging.WARNING, "%s", words)
+            _warn_once(words)
         values = {
             row.name: row.metadata["read"](name, environment[name].strip())
             for name, row in VARIABLES.items()
@@ -374,11 +335,15 @@ class Settings:
 VARIABLES: Mapping[str, Field[Any]] = {f"{_PREFIX}{row.name.upper()}": row for row in fields(Settings)}
 """The rows of the table, by the names of their variables."""
 RETIRED: Mapping[str, str] = {
+    "RAGSPAN_ALERT_WEBHOOK": 'configure(on_alert="https://…")',
+    "RAGSPAN_BUDGET_FALLBACK": "configure(budget=Budget(fallback=…))",
     "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "configure(budget=Budget(tokens_per_minute=…))",
     "RAGSPAN_EXPORT": "an OpenTelemetry Collector, which takes the spans for little; the helper process computes, and exports nothing",
     "RAGSPAN_HHEM_BATCH_SIZE": "metrics=[FaithfulnessHHEM(verifier=HHEMVerifier(batch_size=…))]",
+    "RAGSPAN_JUDGE_MODE": 'RAGSPAN_JUDGE_OPTIONS=\'{"mode": "thorough"}\'',
     "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
     "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",
+    "RAGSPAN_NATS_KEY_FILE": "RAGSPAN_NATS_CERTIFICATE_FILE, a file with the certificate and its key",
     "RAGSPAN_NATS_MAX_BYTES": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_bytes=…))",
     "RAGSPAN_NATS_MAX_RECORDS": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_records=…))",
     "RAGSPAN_NATS_NKEY_FILE": "RAGSPAN_NATS_CREDENTIALS_FILE",
@@ -445,20 +410,16 @@ def is_enabled() -> bool:
 def _is_subinterpreter() -> bool:
     """Whether this is not the process's main interpreter. Python aborts or hangs at the end of another one that has daemon threads."""
     try:
-        interpreters: Any = importlib.import_module(
-            "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
-        )
-        current = interpreters.get_current()
+        name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+        current: Any = vars(importlib.import_module(name))["get_current"]()
         number = int(current[0] if isinstance(current, tuple) else current)
     except (ImportError, TypeError, ValueError):  # PyPy
         return False
-    words = (
-        "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set WSGIApplicationGroup "
-        "%{GLOBAL}; with uWSGI, --single-interpreter"
-    )
-    if number and words not in _warned:
-        _warned.add(words)
-        log_line(logging.WARNING, "%s", words)
+    if number:
+        _warn_once(
+            "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set "
+            "WSGIApplicationGroup %{GLOBAL}; with uWSGI, --single-interpreter"
+        )
     return bool(number)
 
 
@@ -473,6 +434,13 @@ def process_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
+def _warn_once(words: str) -> None:
+    """A process reads its settings several times."""
+    if words not in _warned:
+        _warned.add(words)
+        log_line(logging.WARNING, "%s", words)
+
+
 def without_effect(environment: Mapping[str, str] | None = None) -> list[str]:
     """A warning for each `RAGSPAN_` variable that is set in vain.
 
@@ -483,10 +451,8 @@ def without_effect(environment: Mapping[str, str] | None = None) -> list[str]:
     told = [
         f"{name} is set, but it is no more: use {RETIRED[name]}" for name in sorted(RETIRED) if environment.get(name)
     ]
-    unknown = sorted(
-        name for name in environment if name.startswith(_PREFIX) and name not in VARIABLES and name not in RETIRED
-    )
-    if unknown:
+    unknown = sorted(set(environment) - VARIABLES.keys() - RETIRED.keys())
+    if unknown := [name for name in unknown if name.startswith(_PREFIX)]:
         from ragspan.installed import part_names  # it is slow, because it reads the installed packages
 
         of_sinks = tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))  # such as RAGSPAN_NATS_
@@ -495,10 +461,10 @@ def without_effect(environment: Mapping[str, str] | None = None) -> list[str]:
             for name in unknown
             if not name.startswith(of_sinks)
         ]
-    if environment.get(f"{_PREFIX}JUDGE", "").strip().lower() in {"", DEFAULT_JUDGE}:
+    if environment.get("RAGSPAN_JUDGE", "").strip().lower() in {"", DEFAULT_JUDGE}:
         told += [
             f"{name} is set, but RAGSPAN_JUDGE names no judge that takes it: the embedded judge sends no request"
-            for name in (f"{_PREFIX}JUDGE_{part}" for part in ("OPTIONS", "BASE_URL", "API_KEY"))
+            for name in ("RAGSPAN_JUDGE_OPTIONS", "RAGSPAN_JUDGE_BASE_URL", "RAGSPAN_JUDGE_API_KEY")
             if environment.get(name, "").strip()
         ]
     return told

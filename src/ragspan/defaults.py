@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragspan.alerts import AlertEmitter, OnAlert
 from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.metrics import Metric
-from ragspan.metrics.metric_catalogue import hhem_from, metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
@@ -37,16 +36,14 @@ def default_engine() -> ScoringEngine:
     Raises:
         ConfigurationError: a variable has a value that is not allowed; the message says what is allowed.
     """
-    sink = in_use.sink
-    engine: ScoringEngine | None = in_use.engine
-    if isinstance(sink, ScoringEngine):
-        return sink
-    if engine is None:
+    if isinstance(in_use.sink, ScoringEngine):
+        return in_use.sink
+    if in_use.engine is None:
         settings = Settings.from_environment()
         with in_use.lock:
-            engine = in_use.engine
-            if engine is None:
-                engine = in_use.engine = engine_from(settings)
+            if in_use.engine is None:
+                in_use.engine = engine_from(settings)
+    engine: ScoringEngine = in_use.engine
     return engine
 
 
@@ -129,16 +126,7 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
     Raises:
         ConfigurationError: one of them is not installed, or misses a variable.
     """
-    made = [emitter_from(name, settings, providers) for name in settings.emitters]
-    return [*with_spans(made, settings, providers), *alerts_from(settings)]
-
-
-def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
-    """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
-    told = on_alert or settings.alert_webhook
-    if told is None:
-        return []
-    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
+    return with_spans([emitter_from(name, settings, providers) for name in settings.emitters], settings, providers)
 
 
 def with_spans(
@@ -149,8 +137,7 @@ def with_spans(
 
     writers = [emitter for emitter in emitters if needs_span(emitter)]
     others = [emitter for emitter in emitters if emitter not in writers and not isinstance(emitter, ConsoleEmitter)]
-    before = [emitter_from("otel", settings, providers)] if writers and not others else []
-    return [*before, *emitters]
+    return [*([emitter_from("otel", settings, providers)] if writers and not others else []), *emitters]
 
 
 def needs_span(emitter: Emitter) -> bool:
@@ -164,16 +151,16 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
     Raises:
         ConfigurationError: it is not installed, or cannot be made.
     """
+    content: dict[str, Any] = {"capture_content": settings.capture_content, "explanations": settings.explanations}
     if name == "console":
         from ragspan.telemetry.console import ConsoleEmitter
 
-        return ConsoleEmitter(capture_content=settings.capture_content, explanations=settings.explanations)
+        return ConsoleEmitter(**content)
     if name != "otel":
         return installed_emitter(name)
     return OTelEmitter(
+        **content,
         spans=settings.spans,
-        capture_content=settings.capture_content,
-        explanations=settings.explanations,
         dimensions=settings.dimensions,
         tracer_provider=providers.tracer_provider if providers else None,
         meter_provider=providers.meter_provider if providers else None,
@@ -209,7 +196,6 @@ def budget_from(settings: Settings) -> Budget | None:
     return Budget(
         usd_per_day=settings.budget_usd_per_day,
         requests_per_minute=settings.budget_requests_per_minute,
-        fallback=hhem_from(settings) if settings.budget_fallback == "hhem" else settings.budget_fallback,
     )
 
 
@@ -220,12 +206,9 @@ def sink_from(settings: Settings) -> RecordSink:
         ConfigurationError: no package registers one, or it cannot be made; the message never contains the password.
     """
     scheme = (settings.sink or "").partition("://")[0].lower()
-    known = part_names(_SINKS)
-    others = ", ".join(known)
     missing = (
         f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
-        f"{meant(scheme, known)}{f'; the installed ones take: {others}' if others else ''}; for nats:// and tls://: "
-        "pip install 'ragspan[nats]'"
+        f"{meant(scheme, part_names(_SINKS))}; for nats:// and tls://: pip install 'ragspan[nats]'"
     )
     sink: RecordSink = load_part(_SINKS, scheme, missing)(settings)
     return sink

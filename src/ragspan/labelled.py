@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 GOOD: Final = frozenset(
-    {"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"}
+    ["1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"]
 )
 BAD: Final = frozenset(
-    {
+    [
         "0",
         "false",
         "no",
@@ -21,7 +21,7 @@ BAD: Final = frozenset(
         "unsupported",
         "ungrounded",
         "hallucinated",
-    }
+    ]
 )
 _SHOWN: Final = 60  # characters
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
-from ragspan.safe_copy import bases_of, class_name, remember, texts_among
+from ragspan.safe_copy import bases_of, class_name, texts_among
 
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000
@@ -20,7 +19,6 @@ _MAX_FRAMES = 40
 _MAX_CAUSES = 10  # that an error names
 # Event loops have their own classes for cancellations, with a common name.
 _ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
-_abandoning: dict[int, tuple[bool, type]] = {}  # by the identities of errors' classes, which are kept
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,16 +99,9 @@ class NotedError(NamedTuple):
 
 def is_abandonment(error: BaseException) -> bool:
     """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
-    kind = type(error)
-    known = _abandoning.get(id(kind)) or remember(
-        _abandoning, kind, (any(class_name(base) in _ABANDONMENTS for base in bases_of(kind)), kind)
-    )
-    return known[0] or _comes_from_closing(error)
-
-
-def _comes_from_closing(error: BaseException) -> bool:
-    """Whether a coroutine was closed, and this error was raised while it ended."""
-    context = _CONTEXT(error)
+    if any(class_name(base) in _ABANDONMENTS for base in bases_of(type(error))):
+        return True
+    context = _CONTEXT(error)  # a coroutine was closed, and this error was raised while it ended
     for _ in range(_MAX_CAUSES):
         if context is None or type(context) is GeneratorExit:
             break
@@ -133,24 +124,10 @@ def _message_of(error: BaseException) -> str:
     given = _ARGUMENTS(error)
     if type(error).__module__ == "builtins" and all(type(one) in _SCALARS for one in given):
         return str(error)
-    if class_name(type(error)) == "ValidationError" and (text := _pydantic_message(error)):
-        return text
     return "\n".join(texts_among(given))
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-
-
-def _pydantic_message(error: BaseException) -> str:
-    """What pydantic says of values that do not fit, without the values."""
-    kind = vars(sys.modules["pydantic_core"]).get("ValidationError") if "pydantic_core" in sys.modules else None
-    if type(error) is not kind:
-        return ""
-    lines = [
-        f"{'.'.join(map(str, one['loc']))}: {one['msg']} [type={one['type']}]"
-        for one in error.errors(include_input=False, include_context=False, include_url=False)  # type: ignore[attr-defined]
-    ]
-    return "\n".join([f"{len(lines)} validation error{'s' if len(lines) > 1 else ''} for {error.title}", *lines])  # type: ignore[attr-defined]
 
 
 _ARGUMENTS: Callable[[BaseException], tuple[Any, ...]] = vars(BaseException)["args"].__get__
@@ -163,8 +140,8 @@ def without_texts(step: Any) -> Any:
 
     A reranking also loses its documents' texts, which its search has.
     """
-    none = {"error": None, "arguments": None, "result": None, "prompt": (), "reply": None}
-    left_out: dict[str, Any] = {name: empty for name, empty in none.items() if getattr(step, name, empty) != empty}
+    empty: dict[str, Any] = {"error": None, "arguments": None, "result": None, "prompt": (), "reply": None}
+    left_out = {name: value for name, value in empty.items() if hasattr(step, name)}
     if hasattr(step, "given"):  # a reranking
         bare = {name: tuple(replace(one, text="") for one in getattr(step, name)) for name in ("given", "contexts")}
         left_out |= {"query": None, **bare}

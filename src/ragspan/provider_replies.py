@@ -21,8 +21,6 @@ _CACHED = (
 _REASONS = ("finish_reason", "stop_reason", "done_reason")
 _COST: Final = ("cost", "total_cost", "estimated_cost", "response_cost")
 """US dollars: OpenRouter, Perplexity (in an object of its own), DeepInfra, LiteLLM."""
-_TICKS, _TICKS_A_DOLLAR = "cost_in_usd_ticks", 10_000_000_000
-"""Of xAI."""
 _T = TypeVar("_T")
 
 
@@ -61,10 +59,7 @@ def cost_of(reply: Iterable[Any]) -> float | None:
     usages = [usage for part in reply for usage in _usages_in(fields_in(part))]
     costs = [*usages, *(fields_in(usage["cost"]) for usage in usages if "cost" in usage)]
     cost = _first(_amount, costs, _COST)
-    if cost is None:
-        ticks = _first(_amount, usages, (_TICKS,))
-        return None if ticks is None else ticks / _TICKS_A_DOLLAR
-    if any(usage.get("is_byok") is True for usage in usages):
+    if cost is not None and any(usage.get("is_byok") is True for usage in usages):
         # This is OpenRouter's fee; the user's own provider charges the rest.
         details = [fields_in(usage.get("cost_details")) for usage in usages]
         cost += _first(_amount, details, ("upstream_inference_cost",)) or 0
@@ -73,17 +68,14 @@ def cost_of(reply: Iterable[Any]) -> float | None:
 
 def notes_of(reply: Iterable[Any]) -> Sequence[Mapping[str, Any]]:
     """The entries of the raw reply that `facts_of` reads, as plain data: for the request path, which keeps nothing else of it."""
-    notes: list[Mapping[str, Any]] = []
-    for part in reply:
-        if part is not None and (type(part) is not dict or part):
-            notes += _noted(part)
-    return notes
-
-
-def _noted(part: Any) -> Iterator[Mapping[str, Any]]:
-    for place in _places(part):
-        if names := _NAMES.intersection(place):
-            yield {name: plain for name in names if (plain := plain_scalar(place[name])) is not None}
+    places = (
+        place for part in reply if part is not None and (type(part) is not dict or part) for place in _places(part)
+    )
+    return [
+        {name: plain for name in names if (plain := plain_scalar(place[name])) is not None}
+        for place in places
+        if (names := _NAMES.intersection(place))
+    ]
 
 
 def _places(part: Any) -> Sequence[Mapping[str, Any]]:
@@ -131,7 +123,7 @@ _USAGE: Final = (
     "usageMetadata",
     "token_usage",
     _DETAILS[0],
-)  # the last in a framework's own record of usage
+)  # the last in a framework's own
 _CHOICES: Final = ("choices", "candidates")
 _GROQ: Final = "x_groq"
 _WITH_PLACES: Final = frozenset((*_USAGE, *_CHOICES, _GROQ))

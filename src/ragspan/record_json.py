@@ -6,11 +6,11 @@ import contextlib
 import functools
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from ragspan.exceptions import RecordError
-from ragspan.safe_copy import class_name, dataclass_fields, dict_in, fields_of, items_of, text_keyed
+from ragspan.safe_copy import class_name, dataclass_fields, dict_in, fields_of, items_of, plain_scalar, text_keyed
 
 if TYPE_CHECKING:
     import msgspec
@@ -23,10 +23,7 @@ MAX_CONTEXTS = 10_000
 """Contexts, background, evidence, results of searches, and input and output of rerankers, together."""
 MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together. Each becomes a span."""
-
 _MAX_DEPTH = 20  # of lists and dictionaries in metadata
-_MAX_BITS = 990
-"""Bits of an integer that a float can hold."""
 
 
 def check(what: str, number: int, most: int) -> None:
@@ -76,9 +73,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 def write_json(value: Any) -> str:
     """The value as JSON text. What JSON does not have becomes the name of its type, half of a surrogate pair U+FFFD."""
-    with contextlib.suppress(
-        TypeError, ValueError, RecursionError
-    ):  # half of a surrogate pair, a huge number, a deep list
+    with contextlib.suppress(TypeError, ValueError, RecursionError):  # half of a pair, a huge number, a deep list
         return _encoder().encode(value).decode()
     return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace").decode()
 
@@ -87,28 +82,13 @@ def write_json(value: Any) -> str:
 def _encoder() -> msgspec.json.Encoder:
     import msgspec
 
-    return msgspec.json.Encoder(enc_hook=_other)
-
-
-def _other(value: object) -> Any:
-    """What msgspec itself does not write: texts and numbers of a framework's own classes, and the name of any other class."""
-    if issubclass(type(value), (str, int, float)):
-        return _own_scalar(value)  # type: ignore[arg-type]
-    return class_name(type(value))
+    return msgspec.json.Encoder(enc_hook=lambda value: _scalar(value) if _is_scalar(value) else class_name(type(value)))
 
 
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
     """The entries of a framework's metadata that are one text, number or truth value, so that every form of a record can hold them."""
-    return {
-        key: _own_scalar(value) if issubclass(type(value), (str, int, float)) else None
-        for key, value in text_keyed(dict_in(metadata) or {}).items()
-        if value is None or issubclass(type(value), (str, int, float))
-    }
-
-
-def plain_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """Metadata that somebody has written by hand, as plain data."""
-    return cast("dict[str, Any]", plain(dict_in(metadata) or {}))
+    entries = text_keyed(dict_in(metadata) or {}).items()
+    return {key: _scalar(value) for key, value in entries if value is None or _is_scalar(value)}
 
 
 def plain(value: Any, depth: int = 0) -> Any:
@@ -116,18 +96,16 @@ def plain(value: Any, depth: int = 0) -> Any:
     kind = type(value)
     if value is None or kind is str or kind is bool:
         return value
-    if issubclass(kind, (str, int, float)):
-        return _own_scalar(value)
+    if _is_scalar(value):
+        return _scalar(value)
     if depth > _MAX_DEPTH:
         return class_name(kind)
     inside = dict_in(value)
     if inside is not None:
         made: dict[str, Any] = {}
         for key, item in list(dict.items(inside)):
-            name = (
-                key if type(key) is str else str(_own_scalar(key)) if issubclass(type(key), (str, int, float)) else None
-            )
-            made[unused_key(class_name(type(key)) if name is None else name, made)] = plain(item, depth + 1)
+            name = str(_scalar(key)) if _is_scalar(key) else class_name(type(key))
+            made[unused_key(name, made)] = plain(item, depth + 1)
         return made
     if issubclass(kind, (list, tuple)):
         return [plain(item, depth + 1) for item in items_of(value) or ()]
@@ -147,17 +125,12 @@ def unused_key(key: str, taken: Collection[str]) -> str:
     return unused
 
 
-_READ: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (bool, bool),
-    (str, str.__str__),
-    (int, int.__int__),
-    (float, float.__float__),
-)
+def _is_scalar(value: Any) -> bool:
+    return issubclass(type(value), (str, int, float))
 
 
-def _own_scalar(value: str | float) -> str | float:
-    """The text or number, of Python's own class: an enum's own `__str__` would give its name."""
-    found = next(read(value) for kind, read in _READ if issubclass(type(value), kind))
-    if type(found) is int:
-        return found if found.bit_length() <= _MAX_BITS else "int"
-    return found if type(found) is not float or math.isfinite(found) else "float"
+def _scalar(value: Any) -> str | int | float | bool | None:
+    """The text or number, of Python's own class; `int` or `float` for one that JSON cannot hold."""
+    found = plain_scalar(value)
+    is_held = found is not None and not (type(found) is float and not math.isfinite(found))
+    return found if value is None or is_held else ("int" if issubclass(type(value), int) else "float")

@@ -36,22 +36,19 @@ _T = TypeVar("_T")
 
 _VARIABLE = "RAGSPAN_REDACT"
 _ALLOWED = "a function that takes a text and returns one"
-_IDENTITY: Mapping[str, frozenset[str]] = {
-    kind: frozenset(names.split())
-    for kind, names in {
-        "RagRecord": "record_id run_id framework name error_type swallowed_errors",
-        "RetrievedContext": "id",
-        "Retrieval": "name error_type data_source_id tool_name tool_call_id",
-        "Reranking": "name model error_type",
-        "Generation": "model provider finish_reason error_type response_id response_model",
-        "ToolCall": "name call_id error_type",
-        "Message": "role tool_call_id",
-        "ToolRequest": "name id",
-        "ErrorReport": "type",
-        "Score": "judge prompt_version",
-        "Cause": "search step",
-        "JudgedContext": "id",
-    }.items()
+_IDENTITY: Mapping[str, str] = {
+    "RagRecord": "record_id run_id framework name error_type swallowed_errors",
+    "RetrievedContext": "id",
+    "Retrieval": "name error_type data_source_id tool_name tool_call_id",
+    "Reranking": "name model error_type",
+    "Generation": "model provider finish_reason error_type response_id response_model",
+    "ToolCall": "name call_id error_type",
+    "Message": "role tool_call_id",
+    "ToolRequest": "name id",
+    "ErrorReport": "type",
+    "Score": "judge prompt_version",
+    "Cause": "search step",
+    "JudgedContext": "id",
 }
 """By the name of a class of ragspan's: its fields that are identity."""
 _OWN_WORDS: Mapping[str, frozenset[str]] = {
@@ -96,12 +93,32 @@ def redact_from(given: RedactOption) -> Redact | None:
     """
     if given is False:
         return None
-    if given is None:
-        name = variable(_VARIABLE)
-        return None if name is None else _imported(name)
+    given = variable(_VARIABLE) if given is None else given
+    what: str = "redact"
+    found: object = given
     if isinstance(given, str):
-        return _imported(given)
-    return _checked("redact", given)
+        what, found = f"{_VARIABLE} is {given!r}, which", _imported(given)
+    if found is None:
+        return None
+    if inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None)):  # noqa: B004
+        raise ConfigurationError(f"{what} is an async function, but should be {_ALLOWED}")
+    if not callable(found):
+        raise ConfigurationError(f"{what} is of type {type(found).__name__}, but should be {_ALLOWED}")
+    return cast("Redact", found)
+
+
+def _imported(name: str) -> object:
+    FUNCTION_NAME.check(_VARIABLE, name)
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except (Exception, SystemExit) as error:  # the application's module may raise anything
+        raise ConfigurationError(
+            f"{_VARIABLE} is {name!r}, but {module} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if found is None:
+        raise ConfigurationError(f"{_VARIABLE} is {name!r}, but {module} has no {function}")
+    return cast("object", found)
 
 
 def redacted(record: RagRecord, redact: Redact) -> RagRecord:
@@ -134,12 +151,51 @@ def withhold(text: str) -> str:  # noqa: ARG001 - the application's function has
 
 
 def _run(value: _T, redact: Redact) -> _T:
+    known = {"": ""}
+
+    def over_text(text: str) -> str:
+        if text not in known:
+            made: object = redact(text)
+            if not isinstance(made, str):
+                raise RedactionError(f"it returned {with_article(type(made).__name__)}, not a str")
+            known[text] = made
+        return known[text]
+
     try:
-        return cast("_T", _Pass(redact).over(value))
+        return cast("_T", _over(value, over_text))
     except RedactionError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the application's function, and objects in evidence
         raise RedactionError(type(error).__name__) from None
+
+
+def _over(value: Any, redact: Redact) -> Any:
+    """The value with its texts redacted; what is not of ragspan's classes becomes plain data."""
+    if value is None or isinstance(value, (bool, int, float, SpanAnchor)):
+        return value
+    if isinstance(value, str):
+        return redact(str.__str__(value))
+    if isinstance(value, tuple):
+        return tuple(_over(item, redact) for item in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return _over_plain(plain(value), redact)
+    identity = _identity_of(type(value))
+    changed = {}
+    for name in (field.name for field in fields(value) if field.init):
+        given, is_identity = getattr(value, name), identity.get(name)
+        texts = given if isinstance(given, tuple) else (given,)
+        if is_identity is None or not all(isinstance(one, str) and is_identity(one) for one in texts):
+            changed[name] = _over(given, redact)
+    return replace(value, **changed)
+
+
+def _over_plain(value: Any, redact: Redact) -> Any:
+    if isinstance(value, dict):
+        made: dict[str, Any] = {}
+        for key, item in value.items():
+            made[unused_key(redact(key), made)] = _over_plain(item, redact)
+        return made
+    return [_over_plain(item, redact) for item in value] if isinstance(value, list) else _over(value, redact)
 
 
 @functools.cache
@@ -150,7 +206,7 @@ def _identity_of(kind: type) -> Mapping[str, Callable[[str], object]]:
         if base.__module__.partition(".")[0] == "ragspan" and is_dataclass(base):
             for name, hint in get_type_hints(base).items():
                 found[name] = (_words_in(hint) | _OWN_WORDS.get(name, frozenset())).__contains__
-            found |= dict.fromkeys(_IDENTITY.get(base.__name__, ()), lambda _: True)
+            found |= dict.fromkeys(_IDENTITY.get(base.__name__, "").split(), lambda _: True)
     if issubclass(kind, MetricFailure):
         found["error_type"] = _TYPE_NAME.fullmatch
     return found
@@ -161,77 +217,3 @@ def _words_in(hint: object) -> frozenset[str]:
     parts = get_args(hint)
     own = frozenset(part for part in parts if isinstance(part, str)) if get_origin(hint) is Literal else frozenset()
     return own.union(*map(_words_in, () if own else parts))
-
-
-class _Pass:
-    """Redacts one record or outcome."""
-
-    def __init__(self, redact: Redact) -> None:
-        self._redact = redact
-        self._known: dict[str, str] = {}
-
-    def over(self, value: Any) -> Any:
-        if value is None or isinstance(value, (bool, int, float, SpanAnchor)):
-            return value
-        if isinstance(value, str):
-            return self._text(str.__str__(value))
-        if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **self._fields(value))
-        if isinstance(value, tuple):
-            return tuple(map(self.over, value))
-        return self._plain(plain(value))
-
-    def _fields(self, value: Any) -> dict[str, Any]:
-        """The fields with text in them, redacted."""
-        kind: type = type(value)
-        identity = _identity_of(kind)
-        made = {}
-        for name in (field.name for field in fields(value) if field.init):
-            given, is_identity = getattr(value, name), identity.get(name)
-            texts = given if isinstance(given, tuple) else (given,)
-            if is_identity is None or not all(isinstance(one, str) and is_identity(one) for one in texts):
-                made[name] = self.over(given)
-        return made
-
-    def _plain(self, value: Any) -> Any:
-        """A value of JSON's types."""
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, Mapping):
-            made: dict[str, Any] = {}
-            for key, item in value.items():
-                made[unused_key(self._text(key), made)] = self._plain(item)
-            return made
-        return [*map(self._plain, value)] if isinstance(value, list) else value
-
-    def _text(self, text: str) -> str:
-        if not text:
-            return text
-        if text not in self._known:
-            made: object = self._redact(text)
-            if not isinstance(made, str):
-                raise RedactionError(f"it returned {with_article(type(made).__name__)}, not a str")
-            self._known[text] = made
-        return self._known[text]
-
-
-def _imported(name: str) -> Redact:
-    FUNCTION_NAME.check(_VARIABLE, name)
-    module, _, function = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), function, None)
-    except (Exception, SystemExit) as error:  # the application's module may raise anything
-        raise ConfigurationError(
-            f"{_VARIABLE} is {name!r}, but {module} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    if found is None:
-        raise ConfigurationError(f"{_VARIABLE} is {name!r}, but {module} has no {function}")
-    return _checked(f"{_VARIABLE} is {name!r}, which", found)
-
-
-def _checked(what: str, found: object) -> Redact:
-    if inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None)):  # noqa: B004
-        raise ConfigurationError(f"{what} is an async function, but should be {_ALLOWED}")
-    if not callable(found):
-        raise ConfigurationError(f"{what} is of type {type(found).__name__}, but should be {_ALLOWED}")
-    return cast("Redact", found)

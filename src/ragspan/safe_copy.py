@@ -20,34 +20,26 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of_dataclass
-from dataclasses import is_dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 _T = TypeVar("_T")
-_MRO: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
+bases_of: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
+"""The class and all of its bases."""
+class_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+"""The name of a class, which nobody has overridden."""
 _CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
 _FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
-_NAME: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 _MAX_CLASSES = 4096  # programs may make classes as they go
 _MADE_IN_PYTHON = 1 << 9  # the flag of such classes
 _MAX_BITS = 1024  # of an integer: it is no larger than a float may be, and takes little memory
 _ABSENT: Final = object()
 _NO_FIELDS: Final[dict[str, Any]] = {}
+_TEXT: Final = frozenset({str})
 
 
 # Classes
-
-
-def bases_of(kind: type) -> tuple[type, ...]:
-    """The class and all of its bases."""
-    return _MRO(kind)
-
-
-def class_name(kind: type) -> str:
-    """The name of a class, which nobody has overridden."""
-    return _NAME(kind)
 
 
 def own_of(kind: type, name: str) -> Any:
@@ -57,7 +49,7 @@ def own_of(kind: type, name: str) -> Any:
 
 def in_class(kind: type, name: str) -> Any:
     """What the class itself, or the nearest of its bases, has under this name, unbound; None if there is nothing."""
-    return next((own[name] for base in _MRO(kind) if name in (own := _CLASS_DICT(base))), None)
+    return next((own[name] for base in bases_of(kind) if name in (own := _CLASS_DICT(base))), None)
 
 
 def dataclass_fields(kind: type) -> tuple[str, ...] | None:
@@ -97,19 +89,24 @@ def fields_of(value: Any) -> dict[str, Any]:
     try:
         fields: Any = _layouts[id(type(value))][0](value)
     except KeyError:
-        fields = _look_up(type(value))[0](value)
+        fields = _layout_of(value)[0](value)
     if type(fields) is dict:
         return fields
     return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind
 
 
+def _layout_of(value: Any) -> _Layout:
+    kind = type(value)
+    return _layouts.get(id(kind)) or _look_up(kind)
+
+
 def _look_up(kind: type) -> _Layout:
     dictionary = None
     found: dict[str, Any] = {}
-    for base in _MRO(kind):
+    for base in bases_of(kind):
         own = _CLASS_DICT(base)
-        entry = own.get("__dict__")
-        if type(entry) is types.GetSetDescriptorType or type(entry) is types.MemberDescriptorType:
+        entry: Any = own.get("__dict__")
+        if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType}:
             dictionary = dictionary or entry.__get__
         if _FLAGS(base) & _MADE_IN_PYTHON:
             found = {**own, **found}  # a property below a slot hides it
@@ -117,7 +114,7 @@ def _look_up(kind: type) -> _Layout:
     plain = [(name, held) for name, held in slots.items() if not name.startswith("__")]
     getting = in_class(kind, "__getattribute__") is object.__getattribute__
     is_plain = getting and not plain and type(in_class(kind, "__dict__")) is types.GetSetDescriptorType
-    read: Callable[[Any], Any] = _read_nothing if dictionary is None else dictionary
+    read: Callable[[Any], Any] = dictionary or (lambda _: _NO_FIELDS)
 
     def read_slots(value: Any) -> dict[str, Any]:
         fields = {name: held for name, in_slot in plain if (held := _held(in_slot, value)) is not _ABSENT}
@@ -125,10 +122,6 @@ def _look_up(kind: type) -> _Layout:
         return {**fields, **text_keyed(own)} if issubclass(type(own), dict) else fields
 
     return remember(_layouts, kind, _Layout(read_slots if plain else read, dictionary, slots, is_plain, kind))
-
-
-def _read_nothing(_: Any) -> dict[str, Any]:
-    return _NO_FIELDS
 
 
 def has_plain_dict(kind: type) -> bool:
@@ -141,8 +134,8 @@ def has_plain_dict(kind: type) -> bool:
 
 def replace_field(value: Any, name: str, new: Any) -> bool:
     """Replace an attribute where the object keeps it, in its dictionary; False if it is not there."""
-    layout = _layouts.get(id(type(value))) or _look_up(type(value))
-    own = None if layout.dictionary is None else layout.dictionary(value)
+    dictionary = _layout_of(value).dictionary
+    own = None if dictionary is None else dictionary(value)
     if own is None or name not in text_keyed(own):
         return False
     dict.__setitem__(own, name, new)
@@ -151,7 +144,7 @@ def replace_field(value: Any, name: str, new: Any) -> bool:
 
 def in_slot(value: Any, name: str) -> Any:
     """What an object keeps in this slot; None if it has no such slot, or nothing in it."""
-    read = (_layouts.get(id(type(value))) or _look_up(type(value))).slots.get(name)
+    read = _layout_of(value).slots.get(name)
     held = None if read is None else _held(read, value)
     return None if held is _ABSENT else held
 
@@ -170,22 +163,12 @@ def text_keyed(mapping: dict[Any, Any]) -> dict[str, Any]:
     """The entries of a dictionary whose keys are texts. Keys of the program's own classes may compare as they like."""
     if type(mapping) is dict and _TEXT.issuperset(map(type, mapping)):
         return mapping
-    return {
-        key if type(key) is str else str.__str__(key): item
-        for key, item in list(dict.items(mapping))
-        if issubclass(type(key), str)
-    }
+    items = list(dict.items(mapping))
+    return {key if type(key) is str else str.__str__(key): item for key, item in items if issubclass(type(key), str)}
 
 
 def is_dict(value: Any) -> bool:
     return issubclass(type(value), dict)
-
-
-def dict_in(value: Any) -> dict[Any, Any] | None:
-    """The dictionary that this is, or that it is a read-only view of; None for anything else."""
-    if type(value) is types.MappingProxyType:
-        value = gc.get_referents(value)[0]  # its methods may be those of a mapping of the program's own
-    return value if issubclass(type(value), dict) else None
 
 
 def is_list(value: Any) -> bool:
@@ -193,10 +176,17 @@ def is_list(value: Any) -> bool:
     return issubclass(type(value), (list, tuple))
 
 
+def dict_in(value: Any) -> dict[Any, Any] | None:
+    """The dictionary that this is, or that it is a read-only view of; None for anything else."""
+    if type(value) is MappingProxyType:
+        value = gc.get_referents(value)[0]  # its methods may be those of a mapping of the program's own
+    return value if issubclass(type(value), dict) else None
+
+
 _LISTS: Final[tuple[type, ...]] = (list, tuple, deque, set, frozenset)
 _ONE_SHOT: Final[tuple[type, ...]] = (
     *(types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain, itertools.islice),
-    *(type(iter([])), type(iter(())), type({}.keys()), type({}.values()), type(iter({}.values()))),
+    *(type(iter([])), type(iter(())), type({}.keys()), type({}.values())),
 )
 
 
@@ -214,9 +204,9 @@ def items_of(value: Any) -> list[Any] | None:
 def given_items(value: Any, most: int = sys.maxsize) -> list[Any] | None:
     """At most `most` items of what the program hands over, a generator included; None for what `items_of` cannot read."""
     items = items_of(value)
-    if items is not None:
-        return items[:most]
-    return list(islice(value, most)) if any(type(value) is kind for kind in _ONE_SHOT) else None
+    if items is None and any(type(value) is kind for kind in _ONE_SHOT):
+        return list(islice(value, most))
+    return None if items is None else items[:most]
 
 
 # Texts and numbers
@@ -236,13 +226,7 @@ def texts_among(items: Iterable[Any]) -> tuple[str, ...]:
 
 def number_of(value: Any) -> int | float | None:
     """The number that this is, as Python's own; None for anything else, also for truth values."""
-    kind = type(value)
-    if kind is float or (kind is int and value.bit_length() < _MAX_BITS):
-        return value  # type: ignore[no-any-return]
-    if kind is bool or value is None or kind is str:
-        return None
-    read = scalar_reader(kind)
-    found = None if read is None else read(value)
+    found = value if type(value) is float else plain_scalar(value)
     return found if type(found) is float or type(found) is int else None
 
 
@@ -254,15 +238,10 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
     if kind is int:
         return value if value.bit_length() < _MAX_BITS else None
     try:
-        read = scalar_reader(kind)
+        read = _scalar_reader(kind)
         return None if read is None else read(value)
     except Exception:  # noqa: BLE001  numbers of other libraries
         return None
-
-
-def _read_int(value: Any) -> Any:
-    number = int.__int__(value)
-    return number if number.bit_length() < _MAX_BITS else None
 
 
 def _read_datetime(value: dt.datetime) -> str | None:
@@ -283,47 +262,40 @@ _EXACT: Final[Mapping[int, Callable[[Any], Any]]] = {
 _BY_BASE: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
-    (int, _read_int),
+    (int, lambda value: plain_scalar(int.__int__(value))),
     (float, float.__float__),
 )
 _scalars: dict[int, tuple[Callable[[Any], Any] | None, type]] = {}  # by the class's identity, as above
 
 
-def scalar_reader(kind: type) -> Callable[[Any], Any] | None:
-    """How to make plain what is one text, number or date; None for other classes."""
-    return (_scalars.get(id(kind)) or remember(_scalars, kind, (_scalar_reader(kind), kind)))[0]
-
-
 def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:
-    if id(kind) in _EXACT:
-        return _EXACT[id(kind)]
-    for base, read in _BY_BASE:
-        if any(each is base for each in _MRO(kind)):
-            return read
-    if "numpy" in sys.modules and not _FLAGS(kind) & _MADE_IN_PYTHON:
+    """How to make plain what is one text, number or date; None for other classes."""
+    known = _scalars.get(id(kind))
+    if known is not None:
+        return known[0]
+    bases = bases_of(kind)
+    read = _EXACT.get(id(kind)) or next((read for base, read in _BY_BASE if any(each is base for each in bases)), None)
+    if read is None and "numpy" in sys.modules and not _FLAGS(kind) & _MADE_IN_PYTHON:
         of_numpy = [vars(sys.modules["numpy"]).get(name) for name in ("integer", "floating", "bool_")]
-        if any(base is each for base in of_numpy for each in _MRO(kind) if base is not None):
-            return float
-    return None
+        read = float if any(base is each for base in of_numpy for each in bases if base is not None) else None
+    return remember(_scalars, kind, (read, kind))[0]
 
 
 # Metadata
 
 
-MAX_METADATA: Final = 20_000
-"""Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
 SHORT: Final = 200
 """Characters of a text in metadata that is kept in any case."""
-SMALL: Final = 200
-"""Bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
-_TEXT: Final = frozenset({str})
+_MAX_METADATA = 20_000  # characters of longer texts that are kept of one document's or request's metadata
+_SMALL = 200  # bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do
 _DICT: Final = frozenset({id(dict)})
-chain = itertools.chain.from_iterable
 _SMALL_KINDS = frozenset(map(id, (str, int, float, bool, type(None))))
+_KEPT_AS_THEY_ARE = (dt.date, decimal.Decimal, uuid.UUID)
 _MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
+_chain = itertools.chain.from_iterable
 
 
 def small_copies(several: Sequence[Any]) -> list[dict[str, Any]] | None:
@@ -331,15 +303,13 @@ def small_copies(several: Sequence[Any]) -> list[dict[str, Any]] | None:
 
     In loops of C: documents are read on the request path.
     """
-    if not _DICT.issuperset(map(id, map(type, several))):
-        return None
-    if sum(map(len, several)) > MAX_ENTRIES * len(several):
+    if not _DICT.issuperset(map(id, map(type, several))) or sum(map(len, several)) > MAX_ENTRIES * len(several):
         return None
     copies = list(map(dict.copy, several))
-    names, values = list(chain(copies)), list(chain(map(dict.values, copies)))
+    names, values = list(_chain(copies)), list(_chain(map(dict.values, copies)))
     if not (_SMALL_KINDS.issuperset(map(id, map(type, values))) and _TEXT.issuperset(map(type, names))):
         return None
-    return copies if len("".join(names)) + sum(map(sys.getsizeof, values)) <= SMALL * len(names) else None
+    return copies if len("".join(names)) + sum(map(sys.getsizeof, values)) <= _SMALL * len(names) else None
 
 
 def small_entries(metadata: Any) -> dict[str, Any] | None:
@@ -351,7 +321,7 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
     """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
 
-    A text of up to `SHORT` characters is kept, longer ones share `MAX_METADATA`: one that has more is cut there. Nothing of the
+    A text of up to `SHORT` characters is kept, longer ones share 20,000: one that has more is cut there. Nothing of the
     program's own stays alive by it.
 
     Args:
@@ -360,45 +330,35 @@ def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] |
         texts: gets the kept texts by their identity, but for those that take up little.
     """
     kept = small_entries(metadata)
-    if kept is not None:
-        return kept
-    if not issubclass(type(metadata), dict):
-        return {}
-    keeping = _Keeping(nested)
-    kept = keeping.entries(metadata, 0)
-    if texts is not None:
-        texts.update((id(text), text) for text in keeping.texts)
-    return kept
+    if kept is not None or not issubclass(type(metadata), dict):
+        return kept or {}
+    return _Keeping(nested, {} if texts is None else texts).entries(metadata, 0)
 
 
 class _Keeping:
     """One metadata that is being reduced."""
 
-    __slots__ = ("_left", "_nested", "_room", "texts")
+    __slots__ = ("_left", "_nested", "_room", "_texts")
 
-    def __init__(self, nested: bool) -> None:  # noqa: FBT001  made for each document
+    def __init__(self, nested: bool, texts: dict[int, str]) -> None:  # noqa: FBT001  made for each document
         self._left = MAX_ENTRIES
-        self._room = MAX_METADATA
+        self._room = _MAX_METADATA
         self._nested = nested
-        self.texts: list[str] = []
+        self._texts = texts
 
     def entries(self, metadata: dict[Any, Any], depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, value in list(islice(dict.items(metadata), _MAX_SEEN)):
             name = text_of(key)
-            if name is None or len(name) > SHORT:
-                continue
-            if self._left <= 0:
-                break
-            self._left -= 1
-            found = self._value(value, depth)
-            if found is not _ABSENT:
-                kept[name] = found
+            if name is not None and len(name) <= SHORT and self._left > 0:
+                self._left -= 1
+                if (found := self._value(value, depth)) is not _ABSENT:
+                    kept[name] = found
         return kept
 
     def _value(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if value is None or kind is float or kind is bool:
+        if value is None or kind is bool:
             return value
         if self._nested and depth < _MAX_NESTED:
             if issubclass(kind, dict):
@@ -409,32 +369,27 @@ class _Keeping:
                 return [kept for item in items if (kept := self._value(item, depth + 1)) is not _ABSENT]
             if any(kind is one for one in _KEPT_AS_THEY_ARE):
                 return value if sys.getsizeof(value) <= SHORT else _ABSENT  # a decimal may have any number of digits
-        if issubclass(kind, str):
-            return self._text(str.__str__(value))
-        number = number_of(value) if issubclass(kind, (int, float)) else None
-        return _ABSENT if number is None else number
-
-    def _text(self, text: str) -> Any:
+        text = text_of(value)
+        if text is None:
+            number = number_of(value) if issubclass(kind, (int, float)) else None
+            return _ABSENT if number is None else number
         if len(text) > SHORT:
             if not self._room:
                 return _ABSENT
-            text = text[: self._room] if len(text) > self._room else text
+            text = text[: self._room]
             self._room -= len(text)
-        self.texts.append(text)
+        self._texts[id(text)] = text
         return text
-
-
-_KEPT_AS_THEY_ARE = (dt.date, decimal.Decimal, uuid.UUID)
 
 
 # Snapshots
 
-_MAX_DEPTH = 50
-_MAX_NODES = 1000
 MAX_NODES_OF_STEP = 10_000
 """A dictionary with more entries is cut in any case."""
 MAX_BLOCKS = 10_000
 """Of a message, and calls of tools in it."""
+_MAX_DEPTH = 50
+_MAX_NODES = 1000
 _MAX_FIELDS = 200
 _TAIL = 200  # of a long list, the end holds the last messages
 _MAX_DOCUMENTS = 20_000  # of one list
@@ -453,9 +408,6 @@ class Opaque:
 
     def __init__(self, identity: int = 0) -> None:
         self.identity = identity
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.identity or ''})"
 
 
 class Hidden(Opaque):
@@ -554,14 +506,12 @@ class Snapshots:
     def _reader_of(self, kind: type) -> Reader:
         declared = dataclass_fields(kind)
         if class_name(kind) in self._hidden:
-            if declared is None:
-                return lambda _, __, ___: Hidden({})
-            read = _reader_of_dataclass(declared)
+            read = _reader_of_dataclass(declared or ())
             return lambda copying, value, depth: Hidden(read(copying, value, depth))
         for base, reader in self._by_base:
-            if any(each is base for each in _MRO(kind)):
+            if any(each is base for each in bases_of(kind)):
                 return reader
-        if scalar_reader(kind) is not None:
+        if _scalar_reader(kind) is not None:
             return _read_scalar
         return (lambda _, value, __: Opaque(id(value))) if declared is None else _reader_of_dataclass(declared)
 
@@ -645,11 +595,12 @@ class Copying:
         self._left -= len(copies)
         if len(items) <= _FEW:
             return copies
-        if self.whole:
-            rest = items[_FEW:] if len(items) <= _TAIL else items[-_TAIL:]
-            copies = copies if len(items) <= _TAIL else [CUT]
-        else:
+        if not self.whole:
             rest = [] if _DULL.issuperset(map(type, copies)) else items[_FEW:_MAX_ITEMS]
+        elif len(items) <= _TAIL:
+            rest = items[_FEW:]
+        else:
+            copies, rest = [CUT], items[-_TAIL:]
         self._left -= len(rest)
         return copies + self._copies(rest, depth + 1)
 
@@ -660,8 +611,7 @@ class Copying:
 
     def _is_document(self, item: Any) -> bool:
         """Whether an item that was read is a document, alone or with a score."""
-        first = (items_of(item) or [None])[0] if is_list(item) else item
-        return id(first) in self.kept
+        return id((items_of(item) or [None])[0] if is_list(item) else item) in self.kept
 
 
 _DULL = frozenset({str, int, float, bool, type(None), Opaque})
@@ -723,5 +673,5 @@ def size_of(value: Any, known: set[int] | None = None) -> int:
 
 def _names_in(kind: type) -> tuple[str, ...]:
     """The fields of the record's own dataclasses; objects of other classes are not entered."""
-    own = next((base for base in _MRO(kind) if text_of(own_of(base, "__module__")) in _OWN), None)
-    return tuple(field.name for field in fields_of_dataclass(own)) if own is not None and is_dataclass(own) else ()
+    own: Any = next((base for base in bases_of(kind) if text_of(own_of(base, "__module__")) in _OWN), None)
+    return () if own is None or not dataclass_fields(own) else tuple(field.name for field in fields_of_dataclass(own))

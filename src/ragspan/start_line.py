@@ -28,17 +28,13 @@ def line_of_engine(
     if not metrics:
         return f"answers of {_joined(frameworks)} are traced and not scored: there are no metrics"
     share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
-    judges = dict.fromkeys(name for name in map(_judge_of, metrics) if name)
-    by = f" by {_joined(list(judges))}" if judges else ""
-    places = dict.fromkeys(place for emitter in emitters for place in _places(emitter))
+    asked = [getattr(metric, "judge", None) or getattr(metric, "verifier", None) for metric in metrics]
+    judges = [name for one in asked if (name := getattr(one, "name", None))]
+    by = f" by {_joined(judges)}" if judges else ""
+    places = [place for emitter in emitters for place in _places(emitter)]
     names = ", ".join(metric.name for metric in metrics)
-    where = f"scores go to {_joined(list(places))}" if places else "scores go nowhere"
+    where = f"scores go to {_joined(places)}" if places else "scores go nowhere"
     return f"{share}answers of {_joined(frameworks)} are scored{by} ({names}); {where}"
-
-
-def _judge_of(metric: Metric) -> str | None:
-    judge = getattr(metric, "judge", None) or getattr(metric, "verifier", None)
-    return getattr(judge, "name", None)
 
 
 def _places(emitter: Emitter) -> Iterator[str]:
@@ -58,5 +54,6 @@ def _places(emitter: Emitter) -> Iterator[str]:
 
 
 def _joined(words: Sequence[str]) -> str:
-    *first, last = words
+    """The words, each once, with commas and `and`."""
+    *first, last = dict.fromkeys(words)
     return f"{', '.join(first)} and {last}" if first else last

@@ -100,12 +100,3 @@ def test_a_certificate_is_trusted_only_where_its_authority_is_named(asked, make_
 
     assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in asked(url, timeout=10.0).advice
     assert asked(url, OTEL_EXPORTER_OTLP_CERTIFICATE=str(tmp_path / "ca.pem")).state == "ok"
-
-
-def test_a_proxy_is_named_without_its_password_and_asked(asked, otlp_listener, monkeypatch):
-    monkeypatch.delenv("NO_PROXY")
-    finding = asked("http://collector.example:4318", HTTP_PROXY=f"http://user:hidden@127.0.0.1:{otlp_listener.port}")
-
-    assert f"through the proxy http://127.0.0.1:{otlp_listener.port}" in finding.found
-    assert "hidden" not in repr(finding)
-    assert "http://collector.example:4318/v1/traces" in otlp_listener.requests

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragspan import Budget
-from ragspan.engine.budget import BudgetTracker, DailySum, TokenBucket
+from ragspan.engine.budget import BudgetTracker, Limit
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.usage import Usage
 
@@ -33,64 +29,22 @@ def test_a_wrong_argument_is_refused_by_name(arguments, message):
     assert str(refused.value) == message
 
 
-# The bucket: a rate on average, and a capacity at once.
+def test_a_limit_starts_full_and_lets_through_what_time_adds_and_what_was_owed_is_paid(clock):
+    limit = Limit(3.0, rate=2.0, clock=clock)
 
-AMOUNTS = st.floats(min_value=0, max_value=50, allow_nan=False)
-RATES = st.floats(min_value=0.01, max_value=100)
-
-
-def test_a_bucket_starts_full_lets_through_what_time_adds_and_holds_no_more_than_its_capacity(clock):
-    bucket = TokenBucket(rate_per_second=2.0, capacity=3.0, clock=clock)
-
-    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
-    clock.advance(0.4)
-    assert not bucket.take()
-    clock.advance(0.1)
-    assert bucket.take()
+    assert [limit.take() for _ in range(4)] == [True, True, True, False]
+    clock.advance(0.5)
+    assert limit.take()
+    limit.settle(taken=1, used=3)
+    clock.advance(1.0)
+    assert not limit.take(), "two were owed"
     clock.advance(3600)
-    assert bucket.level == 3.0
-    assert not bucket.take(4), "all of an amount, or nothing of it"
-    assert bucket.level == 3.0
+    assert not limit.take(4), "all of an amount, or nothing of it"
+    assert limit.level == 3.0
 
 
-@pytest.mark.parametrize(("used", "level"), [(1, 4.0), (15, -10.0)])
-def test_what_was_taken_is_corrected_to_what_was_used_down_into_debt(clock, used, level):
-    bucket = TokenBucket(rate_per_second=1.0, capacity=5.0, clock=clock)
-    bucket.take(5)
-    bucket.settle(taken=5, used=used)
-
-    assert bucket.level == level
-    clock.advance(10.5 if level < 0 else 0)
-    assert bucket.take() == (level > 0)
-
-
-@given(
-    rate=RATES,
-    capacity=RATES,
-    steps=st.lists(st.tuples(st.floats(min_value=0, max_value=30), AMOUNTS), max_size=40),
-)
-def test_over_any_time_no_more_is_let_through_than_capacity_and_rate_allow(rate, capacity, steps):
-    now, taken = [0.0], [(0.0, 0.0)]
-    bucket = TokenBucket(rate, capacity, clock=lambda: now[0])
-    for passed, amount in steps:
-        now[0] += passed
-        if bucket.take(amount):
-            taken.append((now[0], amount))
-
-    for first, last in itertools.combinations(range(len(taken)), 2):
-        amount = sum(amount for _, amount in taken[first : last + 1])
-        assert amount <= capacity + rate * (taken[last][0] - taken[first][0]) + 1e-6
-
-
-# The daily sum: an amount in each window of 24 hours.
-
-
-@pytest.fixture
-def dollars(clock):
-    return DailySum(1.0, clock)
-
-
-def test_the_first_window_begins_with_the_first_spending_and_holds_no_more_than_the_sum(clock, dollars):
+def test_the_first_day_begins_with_the_first_spending_and_holds_no_more_than_its_amount(clock):
+    dollars = Limit(1.0, rate=None, clock=clock)
     clock.advance(DAY - 1)
     assert [dollars.take(amount) for amount in (0.75, 0.5, 0.25)] == [True, False, True]
     clock.advance(DAY - 1)
@@ -100,18 +54,6 @@ def test_the_first_window_begins_with_the_first_spending_and_holds_no_more_than_
     assert dollars.level == 1.0
     assert dollars.take(1.0)
 
-
-@pytest.mark.parametrize(("taken", "used", "left"), [(1.0, 0.25, 0.75), (0.5, 1.5, 0.0)])
-def test_what_was_taken_in_this_window_is_corrected_to_what_was_used(dollars, taken, used, left):
-    dollars.take(taken)
-    dollars.settle(taken=taken, used=used)
-
-    assert max(0.0, dollars.level) == left
-    assert not dollars.take(left + 0.01)
-    assert left == 0 or dollars.take(left)
-
-
-# The tracker: all limits together.
 
 ONE = Usage(requests=1, input_tokens=80, output_tokens=20, usd=0.25)
 
@@ -185,13 +127,3 @@ def test_dollars_need_a_price_and_other_limits_do_not(clock):
 
     assert refused.value.error_type == "unknown_price"
     assert denied(BudgetTracker(Budget(requests_per_minute=1), clock=clock), unpriced) is None
-
-
-def test_what_yesterdays_request_took_less_gives_the_new_day_no_more_than_its_limit(clock):
-    tracker = BudgetTracker(Budget(usd_per_day=10), clock=clock)
-    settle = tracker.reserve(Usage(requests=1, usd=8.0))
-    clock.advance(DAY)
-    settle(Usage(requests=1, usd=1.0))
-
-    assert denied(tracker, Usage(requests=1, usd=10.5)) == "usd_per_day"
-    assert denied(tracker, Usage(requests=1, usd=10.0)) is None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import replace
 
 import pytest
 
 from ragspan.engine import Budget
-from ragspan.judges import LLMJudge, OverlapJudge, Price
+from ragspan.judges import LLMJudge, Price
 from ragspan.judges.judge_protocols import ClaimVerdict, Completion
-from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
+from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
 GROUNDED = {"grounding": {"reasoning": "stated", "verdict": "grounded"}}
-HALF = {"completeness": {"reasoning": "half", "value": 0.5}}
 CLAIM = {"claims": ["The pump hums."]}
 SUPPORTED = {"claim_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "supported"}]}
 PRICE = Price(1.0, 1.0)
@@ -124,18 +122,6 @@ def test_a_verifier_stands_in_for_faithfulness_and_other_metrics_are_skipped(out
     assert "The pump hums at night." in verifier.claims
 
 
-def test_all_metrics_share_the_budget(outcomes_in_turn):
-    judge, client = a_judge(HALF)
-    [outcomes] = outcomes_in_turn(
-        Completeness(judge, polls=1), ContextAdherence(judge, polls=1), budget=Budget(requests_per_minute=1)
-    )
-
-    assert client.requests == 1
-    assert [outcome.reason for outcome in outcomes.values() if isinstance(outcome, NotApplicable)] == [
-        "budget_exhausted"
-    ]
-
-
 def test_a_budget_that_runs_out_in_the_middle_falls_back_and_keeps_what_was_spent(outcomes_in_turn):
     judge, client = a_judge(CLAIM, SUPPORTED)
     [outcomes] = outcomes_in_turn(Faithfulness(judge), budget=Budget(requests_per_minute=1, fallback="overlap"))
@@ -144,31 +130,6 @@ def test_a_budget_that_runs_out_in_the_middle_falls_back_and_keeps_what_was_spen
     assert (score.judge, score.fallback) == ("overlap", "budget_exhausted")
     assert score.usage == Usage(requests=1, input_tokens=60, output_tokens=40, usd=0.0001)
     assert client.requests == 1
-
-
-def test_the_embedded_judge_is_never_stopped_by_a_budget(outcomes_in_turn):
-    judge, _ = a_judge(GROUNDED)
-    outcomes = outcomes_in_turn(
-        ContextAdherence(judge, polls=1), Faithfulness(OverlapJudge()), times=3, budget=Budget(requests_per_minute=1)
-    )
-
-    assert [found["faithfulness"].judge for found in outcomes] == ["overlap"] * 3
-    assert [found["faithfulness"].fallback for found in outcomes] == [None] * 3
-
-
-def test_a_spent_budget_is_logged(fakes, make_engine, a_record, caplog):
-    judge, _ = a_judge(GROUNDED)
-    engine = make_engine(
-        ContextAdherence(judge, polls=1), emitters=[fakes.ListEmitter()], budget=Budget(requests_per_minute=1)
-    )
-    with caplog.at_level(logging.WARNING, logger="ragspan"):
-        for _ in range(3):
-            engine.submit(a_record)
-        assert engine.flush(fakes.PATIENCE)
-
-    assert [line for line in caplog.messages if "budget" in line] == [
-        "the budget is spent: metric context_adherence is not scored by its own judge"
-    ]
 
 
 def test_a_fork_begins_with_a_fresh_budget(fakes, make_engine, in_child, a_record):

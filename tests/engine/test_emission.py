@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from ragspan.records import SpanAnchor
@@ -36,14 +34,3 @@ def test_the_first_span_that_an_emitter_names_is_the_answers(fakes, make_engine)
     fakes.score(engine)
 
     assert {emitter.scored[0].span for emitter in emitters} == {SPAN}
-
-
-@pytest.mark.parametrize("answer", [None, object(), SimpleNamespace(span=None, retrieval_spans=5)])
-def test_an_emitter_that_starts_with_something_else_is_left_out(fakes, make_engine, answer):
-    wrong, good = fakes.ListEmitter(), fakes.ListEmitter()
-    wrong.start = lambda _: answer
-    engine = make_engine(fakes.ConstantMetric(), emitters=[wrong, good])
-    fakes.score(engine)
-
-    assert (len(wrong.scored), len(good.scored)) == (0, 1)
-    assert engine.stats().errors == {"emitter_start": 1}

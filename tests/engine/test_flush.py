@@ -55,15 +55,3 @@ def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_en
     assert engine.shutdown(timeout).abandoned == 0
     assert time.monotonic() - began < max(timeout, 0) + fakes.GRACE
     assert other.journal == ["flush", "shutdown"]
-
-
-@pytest.mark.parametrize(("is_released", "least", "most"), [(True, 10.0, 20.0), (False, 0.0, 0.1)])
-def test_emitters_are_told_how_much_time_is_left_and_have_the_last_of_it(busy, is_released, least, most):
-    engine, metric, emitter = busy("HangingMetric")
-    told: list[float] = []
-    emitter.flush = lambda timeout: told.append(timeout) is None
-    if is_released:
-        metric.release()
-
-    assert engine.flush(20.0 if is_released else 1.0) == is_released
-    assert least <= told[0] <= most

@@ -67,36 +67,6 @@ def test_judges_may_use_threads_while_the_program_ends_though_nobody_holds_the_e
     assert lines[3:] == ["flush", "shutdown"]
 
 
-@pytest.mark.parametrize("provider_comes", ["before the first submit", "after it"])
-def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run, provider_comes: str):
-    submit_first = provider_comes == "after it"
-    lines = run(f"""
-        from opentelemetry import trace
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
-        from ragspan.telemetry import OTelEmitter
-
-        class Gated:
-            name = "gated"
-            async def score(self, record):
-                await asyncio.get_running_loop().run_in_executor(None, gate.wait)
-                return Score(value=1.0)
-
-        gate = threading.Event()
-        engine = ScoringEngine(metrics=[Gated()], emitters=[OTelEmitter()])
-        if {submit_first}:
-            engine.submit(RagRecord(question="q", contexts=["c"], response="r", name="early"))
-        provider = TracerProvider()
-        formatter = lambda span: f"span {{span.name}} {{span.attributes.get('ragspan.score.gated')}}\\n"
-        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(formatter=formatter)))
-        trace.set_tracer_provider(provider)
-        engine.submit(RagRecord(question="q", contexts=["c"], response="r", name="late"))
-        gate.set()
-    """)
-
-    assert "span invoke_workflow late 1.0" in lines
-
-
 @pytest.mark.parametrize("registered", ["before", "after"])
 def test_an_answer_after_the_end_has_begun_is_named_in_the_log(run, registered):
     registering = "atexit.register(lambda: [engine.submit(record(number)) for number in range(3)])"

@@ -1,18 +1,12 @@
 from __future__ import annotations
 
 import contextvars
-import threading
-import time
 
 import pytest
 from opentelemetry import trace
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.replies import PROSE
-from ragspan.judges.session import report_usage
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan.telemetry import is_suppressed
-from ragspan.usage import Usage
+from ragspan.outcomes import MetricFailure, Score
 
 
 def raise_(error: BaseException) -> None:
@@ -45,21 +39,6 @@ def test_a_judge_that_is_down_is_logged_once_for_all_metrics(fakes, make_engine,
     assert line.endswith("failed with APIConnectionError; ragspan doctor shows why")
 
 
-def test_a_judge_that_replies_with_prose_is_logged_once_for_all_metrics_with_what_to_do(fakes, make_engine, caplog):
-    error = JudgeError("InvalidVerdict", PROSE)
-    fakes.score(make_engine(*[fakes.CallingMetric(lambda _: raise_(error), name) for name in ("first", "second")]))
-
-    [line] = caplog.messages
-    assert line.endswith(f"failed with InvalidVerdict: {PROSE}")
-
-
-def test_the_words_of_a_judge_of_the_users_own_are_not_logged(fakes, make_engine, caplog):
-    error = JudgeError("InvalidVerdict", "I cannot read: the user's secret")
-    fakes.score(make_engine(fakes.CallingMetric(lambda _: raise_(error), "own")))
-
-    assert caplog.messages == ["metric own failed with InvalidVerdict"]
-
-
 @pytest.mark.parametrize(
     ("error", "failure"),
     [
@@ -89,14 +68,6 @@ def test_an_answer_that_is_no_outcome_is_a_failure(score_one, fakes, answer: obj
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-def test_a_metric_runs_with_instrumentation_suppressed(fakes, score_one, kind: str):
-    seen: list[bool] = []
-    score_one(getattr(fakes, kind)(lambda _: seen.append(is_suppressed())))
-
-    assert seen == [True]
-
-
-@pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
 def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, kind: str):
     variable = contextvars.ContextVar("variable", default="unset")
     variable.set("of the request")
@@ -114,31 +85,6 @@ def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, ki
     assert seen == ["unset", False] * 2
 
 
-@pytest.mark.parametrize(
-    "ending", [NotApplicable(reason="no_claims"), MetricFailure(error_type="e", message="m"), None]
-)
-def test_what_a_metric_spends_is_on_its_outcome_also_where_there_is_no_score(fakes, score_one, ending):
-    def spend(_: object) -> object:
-        report_usage(Usage(requests=1, input_tokens=10))
-        if ending is None:
-            raise JudgeError("InvalidVerdict", "prose")
-        return ending
-
-    assert score_one(fakes.CallingMetric(spend)).outcomes["calling"].usage == Usage(requests=1, input_tokens=10)
-
-
-@pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-def test_what_a_metric_spends_is_on_its_score(fakes, score_one, kind: str):
-    def spend(_: object) -> None:
-        report_usage(Usage(requests=1, input_tokens=10))
-        report_usage(Usage(requests=1, output_tokens=5, usd=0.5))
-
-    outcomes = score_one(getattr(fakes, kind)(spend), fakes.ConstantMetric()).outcomes
-
-    assert outcomes["calling"].usage == Usage(requests=2, input_tokens=10, output_tokens=5, usd=0.5)
-    assert outcomes["constant"].usage is None
-
-
 @pytest.mark.parametrize("kind", ["HangingMetric", "BlockingMetric"])
 def test_nobody_waits_for_a_metric_longer_than_its_timeout(fakes, score_one, kind: str):
     metric = getattr(fakes, kind)()
@@ -147,35 +93,3 @@ def test_nobody_waits_for_a_metric_longer_than_its_timeout(fakes, score_one, kin
         metric.name: MetricFailure(error_type="timeout", message="no outcome within 0.01 s")
     }
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)
-
-
-@pytest.fixture
-def score_until(fakes):
-    """Submits records, one after the other, until an outcome of the metric is as wanted."""
-
-    def run(engine, emitter, metric, wanted) -> None:
-        began = time.monotonic()
-        while True:
-            engine.submit(fakes.a_record())
-            if wanted(emitter.next().outcomes[metric.name]):
-                return
-            assert time.monotonic() - began < fakes.PATIENCE
-
-    return run
-
-
-def is_stuck(outcome: object) -> bool:
-    return isinstance(outcome, MetricFailure) and outcome.error_type == "stuck"
-
-
-def test_a_metric_that_blocks_holds_a_bounded_number_of_threads_and_is_run_again_when_they_come_back(
-    fakes, make_engine, score_until
-):
-    metric, emitter = fakes.BlockingMetric("stone"), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter], concurrency=2, metric_timeout=0.01)
-    score_until(engine, emitter, metric, is_stuck)
-    assert len([thread for thread in threading.enumerate() if thread.name == "ragspan-stone"]) == 2
-
-    metric.release()
-    score_until(engine, emitter, metric, lambda outcome: isinstance(outcome, Score))
-    assert engine.stats().dropped == {}

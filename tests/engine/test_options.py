@@ -4,7 +4,7 @@ import pytest
 
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges import LLMJudge, OverlapJudge, Price
+from ragspan.judges import LLMJudge, Price
 from ragspan.metrics import ContextAdherence, Faithfulness
 
 NAME = "lower case letters, digits and underscores"
@@ -49,8 +49,8 @@ LACKS = "emitters[0] is a Part, but should be an object with the methods start, 
             "metrics[1].name is 'constant', but should be unlike the names of the other metrics",
         ),
         (
-            {"metric_sample_rates": {"costant": 0.5}},
-            "a name in metric_sample_rates is 'costant', but should be one of constant, other; did you mean 'constant'?",
+            {"judge_when": "costant: 0.5"},
+            "a metric in judge_when is 'costant', but should be one of constant, other; did you mean 'constant'?",
         ),
         *(({"emitters": [Part(**EMITTER | {method: None})]}, LACKS) for method in ("start", "flush", "shutdown")),
     ],
@@ -76,23 +76,3 @@ def test_a_budget_in_dollars_needs_the_price_of_every_judge():
     ]
     with pytest.raises(ConfigurationError, match=r"what the judge 'unknown' costs is not known: give it price=Price"):
         ScoringEngine(metrics=metrics, budget=Budget(usd_per_day=5))
-
-
-@pytest.mark.parametrize(
-    ("judge", "budget"),
-    [
-        (LLMJudge(SilentClient(), name="unknown"), Budget(tokens_per_minute=1000)),
-        (OverlapJudge(), Budget(usd_per_day=5)),
-    ],
-)
-def test_a_budget_in_other_terms_or_without_paid_judges_needs_no_price(judge, budget: Budget):
-    engine = ScoringEngine(metrics=[Faithfulness(judge)], budget=budget)
-
-    assert engine.shutdown().abandoned == 0
-
-
-def test_the_environment_can_be_wrong_too(fakes, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "maybe")
-
-    with pytest.raises(ConfigurationError, match="RAGSPAN_ENABLED is 'maybe'"):
-        ScoringEngine(metrics=[fakes.ConstantMetric()])

@@ -8,7 +8,7 @@ from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
@@ -99,14 +99,6 @@ def test_where_nothing_holds_the_score_nobody_is_asked(emitters):
     assert asked_by(emitters()) == 0
 
 
-def test_with_the_sdk_switched_off_nobody_is_asked_and_that_is_said(monkeypatch, caplog):
-    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-
-    assert asked_by([OTelEmitter(tracer_provider=exporting()[0])]) == 0
-    assert "OTEL_SDK_DISABLED is true, so there are no spans for scores" in caplog.text
-    assert "configure()" not in caplog.text
-
-
 @pytest.mark.parametrize(
     "emitters",
     [
@@ -120,47 +112,3 @@ def test_with_the_sdk_switched_off_nobody_is_asked_and_that_is_said(monkeypatch,
 )
 def test_where_one_of_the_emitters_holds_it_the_judge_is_asked(emitters):
     assert asked_by(emitters()) == 1
-
-
-async def test_who_awaits_a_record_gets_it_scored():
-    metric = PaidMetric()
-    with ScoringEngine(metrics=[metric], judging="thread") as engine:
-        scored = await engine.score(RECORD)
-
-    assert scored.outcomes["paid"] == Score(value=1.0)
-
-
-def test_an_application_that_shuts_its_provider_down_gets_its_spans_first():
-    provider, exporter = exporting(BatchSpanProcessor)
-    metric = PaidMetric()
-    with ScoringEngine(metrics=[metric], emitters=[OTelEmitter(tracer_provider=provider)], judging="thread") as engine:
-        engine.submit(RECORD)
-        provider.shutdown()
-
-        (span,) = exporter.get_finished_spans()
-        assert span.attributes["ragspan.score.paid"] == 1.0
-        engine.submit(RECORD)
-    assert engine.stats().finished == 2
-    assert metric.judge.asked == 1
-
-
-def test_what_cannot_be_scored_before_the_provider_ends_is_said_once(caplog):
-    provider, _ = exporting(BatchSpanProcessor)
-
-    class Never(PaidMetric):
-        async def score(self, record):
-            import asyncio
-
-            await asyncio.Event().wait()
-
-    engine = ScoringEngine(
-        metrics=[Never()], emitters=[OTelEmitter(tracer_provider=provider)], judging="thread", exit_timeout=0.2
-    )
-    engine.submit(RECORD)
-    provider.shutdown()
-    provider.shutdown()
-    engine.shutdown(0.2)
-
-    assert [line for line in caplog.messages if "TracerProvider was shut down before" in line] == [
-        "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
-    ]

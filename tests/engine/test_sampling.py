@@ -42,32 +42,10 @@ def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float)
     assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
 
 
-def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
-    options = sampling(sample_rate=0.5)
-    for trace_id in trace_ids[:100]:
-        span = SpanAnchor(trace_id=trace_id, span_id=99)
-        decisions = {
-            (options.why_not("m", a_record(trace_id, "one"), None, {}) is None),
-            (options.why_not("m", a_record(trace_id, "other"), None, {}) is None),
-            (options.why_not("m", a_record(None, "third"), span, {}) is None),
-        }
-        assert len(decisions) == 1
-
-
-def test_answers_without_a_trace_are_chosen_by_their_record_id():
-    options = sampling(sample_rate=0.5)
-    decisions = [(options.why_not("m", a_record(record_id=str(number)), None, {}) is None) for number in range(2000)]
-
-    assert sum(decisions) == pytest.approx(1000, abs=80)
-    assert decisions == [
-        (options.why_not("m", a_record(record_id=str(number)), None, {}) is None) for number in range(2000)
-    ]
-
-
 def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_higher_one_does_too(
     trace_ids: list[int],
 ):
-    options = sampling(sample_rate=0.5, metric_sample_rates={"costly": 0.1, "free": 1.0})
+    options = sampling(sample_rate=0.5, judge_when="costly: 0.1; free: 1")
     chosen = {
         metric: {trace for trace in trace_ids if (options.why_not(metric, a_record(trace), None, {}) is None)}
         for metric in ("costly", "other", "free")

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from ragspan import Dropped, RagRecord, ScoredRecord
-from ragspan.outcomes import NotApplicable, Score
-from ragspan.records import SpanAnchor
+from ragspan import Dropped, ScoredRecord
+from ragspan.outcomes import Score
 
 
 def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, make_engine):
@@ -23,24 +22,6 @@ def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, 
     assert scored.outcomes == {"constant": Score(value=0.5)}
     assert emitter.scored == [scored]
     assert engine.stats().finished == engine.stats().submitted == 1
-
-
-def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, make_engine):
-    slow, emitter = fakes.HangingMetric("slow"), fakes.ListEmitter(score_wait=0.0)
-    engine = make_engine(fakes.ConstantMetric(0.5), slow, emitters=[emitter])
-
-    async def score() -> ScoredRecord | Dropped:
-        scoring = asyncio.create_task(engine.score(fakes.a_record()))
-        await asyncio.to_thread(emitter.next)
-        slow.release()
-        return await scoring
-
-    scored = asyncio.run(score())
-
-    assert isinstance(scored, ScoredRecord)
-    assert set(scored.outcomes) == set(scored.durations) == {"constant", "slow"}
-    assert not scored.late
-    assert emitter.journal == ["start", "emit", "late"]
 
 
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
@@ -125,16 +106,3 @@ def test_what_is_not_scored_says_why(fakes, make_engine, monkeypatch):
     ] == [Dropped(reason=reason) for reason in ("nothing_to_score", "capture_error", "redaction_failed", "not_running")]
     assert engine.stats().nothing_to_score == 1
     assert emitter.journal == []
-
-
-def test_sampling_holds_unless_it_is_switched_off(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric(), sample_rate=0.0)
-    unsampled = fakes.a_record(parent=SpanAnchor(trace_id=1, span_id=1, trace_flags=0))
-
-    async def outcome(record: RagRecord, *, sample: bool) -> object:
-        scored = await engine.score(record, sample=sample)
-        assert isinstance(scored, ScoredRecord)
-        return scored.outcomes["constant"]
-
-    assert asyncio.run(outcome(fakes.a_record(), sample=True)) == NotApplicable(reason="not_sampled")
-    assert asyncio.run(outcome(unsampled, sample=False)) == Score(value=1.0)

@@ -10,14 +10,6 @@ SAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=1)
 UNSAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
 
 
-def test_outcomes_come_in_the_order_of_the_metrics(fakes, score_one):
-    scored = score_one(fakes.ThreadMetric(lambda _: None, name="slow"), fakes.ConstantMetric())
-
-    assert list(scored.outcomes) == ["slow", "constant"]
-    assert set(scored.durations) == {"slow", "constant"}
-    assert min(scored.durations.values()) >= 0
-
-
 def test_emitters_see_a_record_before_any_judge_is_paid(fakes, score_one):
     emitter = fakes.ListEmitter()
     score_one(fakes.CallingMetric(lambda _: emitter.journal.append("score")), emitter=emitter)

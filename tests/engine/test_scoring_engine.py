@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 import threading
 import types
@@ -48,13 +47,6 @@ def test_a_capture_that_cannot_be_made_a_record_is_dropped(fakes, make_engine, c
     assert counts(engine.stats()) == (3, 0, 0, 1, {"capture_error": 2})
     assert f"a capture could not be made a record: {type(error).__name__}" in caplog.messages
     assert "secret" not in caplog.text
-
-
-def test_more_captures_than_the_rate_allows_are_dropped(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric(), max_records_per_second=0.001)
-    fakes.score(engine, times=5)
-
-    assert counts(engine.stats()) == (5, 0, 0, 1, {"rate_limited": 4})
 
 
 @pytest.fixture
@@ -122,33 +114,6 @@ def test_an_engine_that_is_switched_off_counts_and_does_nothing_else(fakes, make
     engine.submit(fakes.a_record())
     assert counts(engine.stats()) == (2, 0, 0, 0, {"not_running": 2})
     assert (emitter.journal, threads_of("off")) == ([], [])
-
-
-def test_no_more_records_are_in_work_than_the_concurrency(fakes, make_engine):
-    metric = fakes.HangingMetric()
-    engine = make_engine(metric, concurrency=3)
-    for _ in range(5):
-        engine.submit(fakes.a_record())
-    metric.wait_until_started(3)
-
-    assert counts(engine.stats()) == (5, 2, 3, 0, {})
-    metric.release()
-    assert engine.flush(fakes.PATIENCE)
-    assert counts(engine.stats()) == (5, 0, 0, 5, {})
-
-
-def test_an_engine_that_was_shut_down_can_be_collected(fakes):
-    before = set(threading.enumerate())
-    engine = ScoringEngine(metrics=[fakes.ConstantMetric(), fakes.ThreadMetric(lambda _: None, "thread")])
-    engine.submit(fakes.a_record())
-    engine.shutdown(fakes.PATIENCE)
-    reference = weakref.ref(engine)
-    del engine
-    for thread in set(threading.enumerate()) - before:  # a thread that is just ending holds what it has called
-        thread.join(fakes.PATIENCE)
-    gc.collect()
-
-    assert reference() is None
 
 
 @pytest.mark.parametrize("drop", ["oldest", "newest"])

@@ -196,27 +196,17 @@ PRELOADED = gunicorn("asgi", "--preload")
 UVICORN_WORKERS = (*UVICORN, "--workers=2")
 ENDS = {
     "SIGINT, uvicorn": (UVICORN, signal.SIGINT, os.kill),
-    "SIGINT, gunicorn gthread": (gunicorn("gthread"), signal.SIGINT, os.kill),
     "twice, uvicorn": (UVICORN, signal.SIGTERM, term_twice),
     "twice, gunicorn asgi": (PRELOADED, signal.SIGTERM, term_twice),
     "to the group, uvicorn workers": (UVICORN_WORKERS, signal.SIGTERM, term_the_group),
     "to the group, gunicorn asgi": (PRELOADED, signal.SIGTERM, term_the_group),
-    "to the group, UvicornWorker": (
-        gunicorn("uvicorn_worker.UvicornWorker", "--preload"),
-        signal.SIGTERM,
-        term_the_group,
-    ),
 }
 USUAL_ENDS = {"SIGINT, uvicorn", "to the group, uvicorn workers", "to the group, gunicorn asgi"}
 
 
-def needs(command):
-    return ["uvicorn_worker"] if any("uvicorn_worker" in part for part in command) else []
-
-
 @pytest.mark.parametrize(
     ("command", "number", "send"),
-    [case(*end, usual=name in USUAL_ENDS, needs=needs(end[0]), name=name) for name, end in ENDS.items()],
+    [case(*end, usual=name in USUAL_ENDS, name=name) for name, end in ENDS.items()],
 )
 def test_other_signals_and_more_of_them_lose_no_answer(deploy, assert_kept, command, number, send):
     deployed = deploy(command)
@@ -230,16 +220,12 @@ RECYCLED = {
     "uvicorn workers": (*UVICORN_WORKERS, "--limit-max-requests=15", "--timeout-worker-healthcheck=5"),
     "gunicorn sync": gunicorn("sync", "--max-requests=10"),
     "gunicorn asgi": gunicorn("asgi", "--max-requests=10"),
-    "UvicornWorker": gunicorn("uvicorn_worker.UvicornWorker", "--preload", "--max-requests=10"),
 }
 
 
 @pytest.mark.parametrize(
     "command",
-    [
-        case(command, usual=name == "uvicorn workers", needs=needs(command), name=name)
-        for name, command in RECYCLED.items()
-    ],
+    [case(command, usual=name == "uvicorn workers", name=name) for name, command in RECYCLED.items()],
 )
 def test_workers_that_end_after_a_number_of_requests_lose_no_answer(deploy, assert_kept, command):
     deployed = deploy(command)

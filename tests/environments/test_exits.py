@@ -31,21 +31,6 @@ def test_a_program_that_ends_in_mid_work_finishes_it(start, judge, scores, endin
     assert judge.times_asked == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_ends_the_program_in_good_order_lets_it_finish(start, judge, scores, number):
-    program = start("""
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        answer("answer")
-        signal.pause()
-    """)
-    judge.wait_until_asked(1)
-    program.send(number)
-    judge.release()
-
-    assert program.wait() == (0 if number == signal.SIGTERM else -signal.SIGINT)
-    assert scores() == {"answer": 1.0}
-
-
 @pytest.mark.parametrize(
     ("environment", "released", "received"),
     [
@@ -156,14 +141,6 @@ os._exit(3)
     assert program.wait() == 3
 
 
-def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(start, judge, scores):
-    """The answers are exported without a score."""
-    program = start('answer("answer")', EXIT_TIMEOUT="1")
-
-    assert program.wait() == 0
-    assert scores() == {"answer": None}
-
-
 def test_a_thread_that_outlives_the_main_one_has_its_answers_scored(start, judge, scores):
     program = start("""
         def work():
@@ -180,27 +157,6 @@ def test_a_thread_that_outlives_the_main_one_has_its_answers_scored(start, judge
 
     assert program.wait() == 0
     assert scores() == {"early": 1.0, "late": 1.0}
-
-
-@pytest.mark.parametrize("way", ["chain=True", "chain=False"])
-def test_faulthandler_that_shows_the_stacks_at_sigterm_loses_no_answer(start, judge, scores, way):
-    """With `chain`, SIGTERM goes on to ragspan's handler; without it, the program goes on, and ends as usual."""
-    program = start(f"""
-        import faulthandler
-        faulthandler.register(signal.SIGTERM, {way})
-        answer("answer")
-        print("ready")
-        wait_for_test()
-    """)
-    judge.wait_until_asked(1)
-    program.line_with("ready")
-    program.send(signal.SIGTERM)
-    program.line_with("most recent call first")
-    judge.release()
-    program.let_go_on()
-
-    assert program.wait() in {0, -signal.SIGTERM}
-    assert scores() == {"answer": 1.0}
 
 
 def test_a_program_that_replaces_itself_keeps_what_it_has_flushed(start, judge, scores):
@@ -346,21 +302,3 @@ def test_a_pool_of_processes_finishes_what_its_workers_have_in_work(start, judge
 
     assert program.wait() == 0
     assert scores() == dict.fromkeys(["parent", *(f"child {number}" for number in range(4))], 1.0)
-
-
-@pytest.mark.parametrize("method", ["fork"])
-def test_a_child_of_multiprocessing_says_what_it_had_to_leave(start, judge, method):
-    program = start(
-        f"""
-        import multiprocessing
-
-        if __name__ == "__main__":
-            child = multiprocessing.get_context("{method}").Process(target=answer, args=["child"])
-            child.start()
-            child.join()
-        """,
-        EXIT_TIMEOUT="0.5",
-    )
-
-    assert program.wait() == 0
-    assert [line for line in program.output if "because the process ended: 1" in line]

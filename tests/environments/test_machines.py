@@ -92,22 +92,6 @@ def test_a_daemon_whose_descriptors_are_closed(start, scores, tmp_path):
 
 
 @on_linux
-def test_a_log_on_a_disk_that_is_full(start, scores):
-    """There is something to log: a frozen application has no helper."""
-    program = start(
-        """
-        sys.frozen = True
-        answer("answer")
-        """,
-        *("-c", RUN.format(before="os.dup2(os.open('/dev/full', os.O_WRONLY), 2)")),
-        JUDGE="overlap",
-    )
-
-    assert program.wait() == 0
-    assert scores() == {"answer": GROUNDED}
-
-
-@on_linux
 def test_a_function_that_is_frozen_between_its_requests(start, scores):
     program = start(
         """
@@ -156,53 +140,6 @@ def test_the_first_process_of_a_container_that_is_told_to_end(start, judge, scor
     assert scores() == {"answer": 1.0}
 
 
-# A clock that is set back: nothing waits by it, and no span ends before it starts
-
-BACKWARDS = """
-import itertools, time
-
-_steps = itertools.count()
-_began = time.time_ns()
-
-def _time_ns():
-    return _began - next(_steps) * 3_600_000_000_000 // 100  # 36 seconds back with every look
-
-time.time_ns = _time_ns
-time.time = lambda: _time_ns() / 1e9
-"""
-
-
-def test_a_clock_that_goes_backwards_costs_no_scores_and_puts_no_end_before_a_start(start, judge, scores, tmp_path):
-    judge.release()
-    (tmp_path / "backwards.py").write_text(BACKWARDS, encoding="utf-8")
-    program = start(
-        """
-        import ragspan
-        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-        kept = InMemorySpanExporter()
-        provider.add_span_processor(SimpleSpanProcessor(kept))
-        for number in range(5):
-            with ragspan.capture(question="Why?", sink=engine, name=f"answer {number}") as captured:
-                captured.contexts = ["Because."]
-                captured.response = "Because."
-        print(engine.flush(30))
-        stats = engine.stats()
-        print(stats.submitted, stats.finished, dict(stats.dropped), dict(stats.errors))
-        print({span.end_time >= span.start_time > 0 for span in kept.get_finished_spans()})
-        report = engine.shutdown(10)
-        print(report.abandoned, 0 <= report.seconds < 10)
-        """,
-        "-c",
-        "import backwards, runpy; runpy.run_path('program.py', run_name='__main__')",
-    )
-
-    assert program.wait() == 0
-    assert program.output == ["True", "5 5 {} {}", "{True}", "0 True"]
-    assert scores() == {f"answer {number}": 1.0 for number in range(5)}
-
-
 # Frozen applications, which have no interpreter to start as a helper: a thread judges, whatever the application is called
 
 PROGRAM = """
@@ -218,8 +155,6 @@ if len(starts.read_text().splitlines()) > 3:
 import ragspan
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["as if frozen"]:
-        sys.frozen = True
     engine = ragspan.default_engine()
     engine.submit(ragspan.RagRecord(question="Why?", contexts=["Because it rains."], response="Because it rains."))
     print(engine.flush(60), engine.stats().finished)
@@ -246,15 +181,6 @@ def run(tmp_path):
         return done.stdout, done.stderr, len(starts.read_text().splitlines())
 
     return run_command
-
-
-def test_a_program_that_says_it_is_frozen_judges_in_a_thread(run, tmp_path: Path):
-    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    output, log, starts = run(sys.executable, "program.py", "as if frozen")
-
-    assert output == "True 1\n"
-    assert "this application is frozen" in log
-    assert starts == 1
 
 
 def test_what_pyinstaller_made_judges_in_a_thread_though_its_name_is_that_of_an_interpreter(run, tmp_path: Path):

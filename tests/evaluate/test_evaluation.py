@@ -115,13 +115,6 @@ def test_a_wrong_argument_is_an_error_that_names_it(rows, options, message):
         evaluate(rows, **{"metrics": "faithfulness", **options})
 
 
-def test_nothing_is_evaluated_where_scoring_is_switched_off(rows, judge, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-
-    with pytest.raises(ConfigurationError, match="RAGSPAN_ENABLED is false"):
-        evaluate(rows, "faithfulness", judge=judge)
-
-
 class InterruptedAfter:
     """Rows, and then Ctrl-C."""
 

@@ -12,8 +12,7 @@ from result_lines import result_lines
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.evaluation import plan_from
 from ragspan.evaluate.gates import Gate, check_gates
-from ragspan.evaluate.report import write_report
-from ragspan.evaluate.row_file import ResultFile, partial_of
+from ragspan.evaluate.row_file import partial_of
 from ragspan.evaluate.running import run
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
@@ -167,29 +166,6 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     assert "the judge scored none of the rows" in result.trouble
     assert again.summary["context_adherence"].asked.scored == 8
     assert not partial_of(output).exists()
-
-
-# Files
-
-
-def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(asked_judge, tmp_path):
-    pytest.importorskip("pandas")
-    output, page = tmp_path / "out.jsonl", tmp_path / "report.html"
-    evaluation = evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, output=output)
-    write_report(evaluation, page)
-
-    read = [one for one in result_lines(ResultFile(output)) if one.metric == "faithfulness"]
-    assert Counter((one.judge, one.asked is not None) for one in read) == {
-        ("openai:m", True): 8,
-        ("overlap", False): 32,
-    }
-    assert [one.screen_score for one in read] == [
-        one.screen_score for one in by_row(evaluation, "faithfulness").values()
-    ]
-    frame = evaluation.to_pandas()
-    assert Counter(frame["faithfulness_judge"]) == {"openai:m": 8, "overlap": 32}
-    text = page.read_text()
-    assert "openai:m was asked about a share of them (0.2:0.05)" in text
 
 
 def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint, monkeypatch, write_jsonl):

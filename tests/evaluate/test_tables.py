@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
 import sys
 
 import pandas as pd
@@ -93,16 +92,9 @@ def test_what_is_no_table_is_an_error(data, message):
     [
         (None, "absent.csv", TableError, "No such file"),
         (b"question\na\n", "t.parquet", TableError, "cannot be read as Parquet"),
-        *[
-            (data, name, TableError, "is empty")
-            for data in (b"", b"\n\n", b"\xef\xbb\xbf")
-            for name in ("t.csv", "t.jsonl", "t.json")
-        ],
-        *[
-            (data, name, TableError, "cannot be decompressed")
-            for data in (b"question\na\n", gzip.compress(b"question\n" * 1000, mtime=0)[:-10])
-            for name in ("t.csv.gz", "t.jsonl.gz")
-        ],
+        (b"\xef\xbb\xbf\n", "t.csv", TableError, "is empty"),
+        (b"question\na\n", "t.csv.gz", TableError, "cannot be decompressed"),
+        (gzip.compress(b"question\n" * 1000, mtime=0)[:-10], "t.jsonl.gz", TableError, "cannot be decompressed"),
         (b"a,b,a\n", "t.csv", TableError, "has the column 'a' 2 times"),
         (
             b'[{"a": 1}\n{"a": 2}]',
@@ -148,18 +140,6 @@ def test_a_file_is_read_by_its_ending_and_its_options(read, data, name, rows):
     good, bad = read(data, name)
 
     assert (data_of(good), bad) == (rows, [])
-
-
-def test_standard_input_is_read_by_the_name_of_a_dash(tmp_path):
-    program = (
-        "import sys; from ragspan.evaluate.tables import table_of\n"
-        "table = table_of('-')\n"
-        "print([entry.data for entry in table.entries]); table.close()"
-    )
-    (tmp_path / "t.jsonl").write_text('{"question": "a"}\n', encoding="utf-8")
-    with (tmp_path / "t.jsonl").open("rb") as file:
-        done = subprocess.run([sys.executable, "-c", program], stdin=file, capture_output=True, text=True, check=True)
-    assert done.stdout == "[{'question': 'a'}]\n"
 
 
 # CSV ------------------------------------------------------------------------------------------------------------------

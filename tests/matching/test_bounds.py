@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragspan.matching import PromptTexts, words_of
+from ragspan.matching import PromptTexts
 
 _random = random.Random(0)
 VOCABULARY = ["".join(_random.choice("abcdefghijklmnop") for _ in range(_random.randint(2, 9))) for _ in range(5000)]
@@ -17,16 +17,6 @@ LONGEST_CALL = 0.02
 
 def words(count):
     return " ".join(_random.choices(VOCABULARY, k=count))
-
-
-def cost_of(work: Callable[[], object]) -> float:
-    """Processor time of the cheapest of three runs."""
-    costs = []
-    for _ in range(3):
-        began = time.thread_time()
-        work()
-        costs.append(time.thread_time() - began)
-    return min(costs)
 
 
 def longest_call(work: Callable[[], object]) -> float:
@@ -62,51 +52,8 @@ def cut_off(count, length):
     return "\n\n".join(f"{text[: len(text) // 2]}..." for text in texts), texts
 
 
-def shared_heading(count, length):
-    heading = "Handbook of the payments department, third edition, for internal use only: "
-    texts = [heading + words(length) for _ in range(count)]
-    return "\n\n".join(text[: len(heading)] for text in texts), texts
-
-
 def one_word(count, length):
     return "a " * count * length, [f"{'a ' * length}b{number}" for number in range(count)]
-
-
-def overlapping(count, length):
-    long = words(count * 4 + length).split()
-    texts = [" ".join(long[at * 4 : at * 4 + length]) for at in range(count)]
-    return " ".join(word if at % 37 else "gap" for at, word in enumerate(long)), texts
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        MARKS,
-        ("e" + "\u0316\u0301" * 20 + " ") * 2000,
-        "x" * 1_000_000,
-        "&#" + "9" * 100_000 + ";",
-        "&#38;" * 20_000,
-        "&" * 100_000,
-        "\\" * 100_000,
-        "\\u0041" * 20_000,
-        "\u1100\u1161" * 40_000,
-        words(50_000),
-    ],
-    ids=[
-        "marks",
-        "marked words",
-        "token",
-        "digits",
-        "entities",
-        "ampersands",
-        "backslashes",
-        "escapes",
-        "jamo",
-        "plain",
-    ],
-)
-def test_no_text_takes_a_long_call_to_normalize(text):
-    assert longest_call(lambda: words_of(text)) < LONGEST_CALL
 
 
 @pytest.mark.parametrize("make", [in_reverse, cut_off, one_word])
@@ -116,27 +63,12 @@ def test_no_search_takes_a_long_call(make):
     assert longest_call(lambda: PromptTexts([prompt]).find(texts)) < LONGEST_CALL
 
 
-def test_a_number_of_a_character_may_have_any_number_of_digits():
-    text = "see &#" + "9" * 5000 + "; there"
-
-    ((match,),) = PromptTexts([f"Note: {text}. Be brief."]).find([text.upper()])
-
-    assert match.span[1] > 4000  # where slices end, the number is cut into words in another way
-
-
 def test_what_could_not_be_looked_for_to_the_end_is_known():
     """The text is in the prompt, behind more words than are read."""
     prompts = PromptTexts([words(600_000) + " " + "The carrier comes at four on every day but Sunday."])
 
     assert prompts.find(["The carrier comes at FOUR on every day but Sunday"]) == [[]]
     assert not prompts.is_complete
-
-
-def test_what_is_not_there_is_known_where_all_was_read():
-    prompts = PromptTexts([words(1000)])
-
-    assert prompts.find(["The carrier comes at four on every day but Sunday"]) == [[]]
-    assert prompts.is_complete
 
 
 def test_a_text_that_was_read_in_part_is_not_whole():

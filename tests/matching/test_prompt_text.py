@@ -86,12 +86,6 @@ def test_texts_without_spaces_between_words(texts, name):
     assert found(FORMATTERS[name](texts), *texts) == ["whole"] * len(texts)
 
 
-def test_matches_can_be_put_in_prompt_order():
-    (first,), (second,) = PromptTexts([f"{BETA}\n{ALPHA}"]).find([ALPHA, BETA])
-
-    assert second.start < first.start
-
-
 @pytest.mark.parametrize(
     ("prompt", "text"),
     [
@@ -149,16 +143,6 @@ def test_an_excerpt_of_a_short_text_is_found_as_a_part(excerpt):
     assert found(f"[1] {excerpt}\n[2] something else", BETA) == ["part"]
 
 
-def test_the_beginning_of_a_chinese_text():
-    long = "".join(CHINESE) * 4
-
-    assert found(long[:40], long, "别的。") == ["part", None]
-
-
-def test_a_last_text_that_is_cut_off():
-    assert found(f"{BETA}\n\n{ALPHA}"[: len(BETA) + 60], BETA, ALPHA) == ["whole", "part"]
-
-
 def test_a_few_common_words_are_no_excerpt():
     assert found("Say which card payments are meant, and when Beta is open.", BETA) == [None]
 
@@ -182,16 +166,6 @@ def test_two_texts_that_were_cut_to_the_same_heading_have_a_place_each():
     heading = "Handbook of the payments department, third edition, for authorised readers of the branch offices only: "
 
     assert found(f"[1] {heading}...\n[2] {heading}...", heading + BETA, heading + ALPHA) == ["part", "part"]
-
-
-@pytest.mark.parametrize("places", [[0, 2], [0, 1, 2, 3]])
-def test_chunks_that_overlap(places):
-    words = [f"word{number}" for number in range(200)]
-    texts = [" ".join(words[start : start + 60]) for start in range(0, 140, 40)]
-
-    shown = found("\n\n".join(texts[place] for place in places), *texts)
-
-    assert [place for place, match in enumerate(shown) if match] == places
 
 
 OVERLAP = "Card payments that arrive after the cut-off time of six are settled on the following business day. "
@@ -242,13 +216,6 @@ def test_a_short_text_must_stand_by_itself(texts):
     assert found("Notable places: none, CABLE, 427, 142, parish, lyonnaise", *texts) == [None, None]
 
 
-def test_equal_texts_share_their_place_and_blank_ones_have_none():
-    first, second, blank = PromptTexts([BETA]).find([BETA, BETA, "  "])
-
-    assert first == second
-    assert not blank
-
-
 def test_the_users_own_words_hold_no_texts():
     prompt = PromptTexts([f"Answer briefly.\nIs it true that {BETA}?"], apart=f"Is it true that {BETA}?")
 
@@ -286,13 +253,6 @@ def test_what_a_program_masked_is_not_in_the_text(write):
     masked = CONTACT.replace("anna@example.com", "[E-MAIL]")
 
     assert shown(f"Use:\n{write(masked)}\nAnswer!", CONTACT)[0] == [masked]
-
-
-def test_a_mask_in_a_long_text_is_no_small_matter():
-    text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
-    masked = text.replace("item 210 in", "item ### in")
-
-    assert shown(masked, text)[0] == [masked]
 
 
 def test_masks_at_the_edges_of_a_text_belong_to_it():
@@ -368,10 +328,3 @@ def test_places_are_characters_of_the_prompt_through_all_escapes():
 
     assert prompt[slice(*match.span)] == "The pump runs at 3 < 4 bar & never at 5"
     assert missing is None
-
-
-def test_a_text_that_the_user_said_is_there_where_it_stands_once_more():
-    question = "How long is the warranty?"
-
-    assert PromptTexts([f"Use this.\n{question}"], apart=question).find([question]) == [[]]
-    assert [len(own) for own in PromptTexts([f"Q: {question}\n{question}"], apart=question).find([question])] == [1]

@@ -213,10 +213,6 @@ OTHERS = (
         test="test_exits.py::test_a_thread_that_outlives_the_main_one_has_its_answers_scored",
     ),
     Other(
-        name="`faulthandler` registered for SIGTERM",
-        test="test_exits.py::test_faulthandler_that_shows_the_stacks_at_sigterm_loses_no_answer",
-    ),
-    Other(
         name="functions that are frozen between requests (AWS Lambda)",
         needs="a flush at the end of each request",
         test="test_machines.py::test_a_function_that_is_frozen_between_its_requests",
@@ -238,16 +234,6 @@ OTHERS = (
     Other(
         name="a daemon without stdin, stdout and stderr",
         test="test_machines.py::test_a_daemon_whose_descriptors_are_closed",
-    ),
-    Other(
-        name="a log on a full disk",
-        test="test_machines.py::test_a_log_on_a_disk_that_is_full",
-        outcome="log lines are lost, scores are kept",
-    ),
-    Other(
-        name="a clock that is set back",
-        test="test_machines.py::test_a_clock_that_goes_backwards_costs_no_scores_and_puts_no_end_before_a_start",
-        outcome="kept; no span ends before it starts",
     ),
     Other(
         name="PyInstaller",

@@ -89,15 +89,5 @@ PEERS = {
             reading="the records of ragspan-receiver, from the spans of OpenTelemetry's own instrumentation as OTLP",
             limits="its retrieval spans have ids of documents and no texts, and models without a name have no span",
         ),
-        Peer(
-            name="openinference",
-            distributions={
-                "langchain": "openinference-instrumentation-langchain",
-                "llama-index": "openinference-instrumentation-llama-index",
-            },
-            reading="Phoenix's get_input_output_context: input and output of each root span, the documents of all "
-            "RETRIEVER spans of its trace",
-            limits="reranked documents stand on RERANKER spans, which that function does not read",
-        ),
     )
 }

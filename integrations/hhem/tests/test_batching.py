@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import os
 import queue
 import threading
-import weakref
 
 import pytest
 
@@ -89,31 +87,6 @@ def workers():
 def wait_until_idle():
     for thread in workers():
         thread.join(PATIENCE)
-
-
-def test_those_who_ask_while_it_computes_are_answered_in_their_order(computer, letter_classifier, busy):
-    answers = [ask(computer, "aa", "bb"), ask(computer, "cc"), ask(computer, "dd", "ee", "ff", "gg")]
-    busy.admit_all()
-
-    assert [probabilities(answer) for answer in answers] == [[0.02, 0.02], [0.02], [0.02] * 4]
-    assert letter_classifier.batches == [["first"], ["aa", "bb"], ["cc"], ["dd", "ee", "ff"], ["gg"]]
-
-
-def test_a_computer_that_nobody_holds_is_let_go_with_its_classifier(letter_classifier):
-    loaded = []
-
-    def load():
-        classifier = type(letter_classifier)()
-        loaded.append(weakref.ref(classifier))
-        return classifier
-
-    computer = BatchComputer(load)
-    ask(computer, "one").result(PATIENCE)
-    wait_until_idle()
-    del computer
-    gc.collect()
-
-    assert [classifier() for classifier in loaded] == [None]
 
 
 def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter_classifier, guard):

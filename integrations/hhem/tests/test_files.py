@@ -90,14 +90,6 @@ def test_nothing_is_downloaded_offline(hub, find):
     assert hub.asked == []
 
 
-def test_without_a_network_it_says_what_to_do(find):
-    error_type, message = find(HF_ENDPOINT="http://127.0.0.1:9")
-
-    assert error_type == "hhem_unavailable"
-    assert "there is no model.safetensors of vectara/hallucination_evaluation_model here" in message
-    assert "hf download" in message
-
-
 def test_a_copy_of_the_models_own_files_gets_the_tokenizer_of_its_foundation(hub, find, tmp_path):
     (tmp_path / "model.safetensors").write_text("the weights")
 
@@ -105,17 +97,10 @@ def test_a_copy_of_the_models_own_files_gets_the_tokenizer_of_its_foundation(hub
     assert hub.asked == [f"/{files.FOUNDATION}/resolve/{files.FOUNDATION_REVISION}/tokenizer.json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("config.json", r"holds no model\.safetensors$"),
-        ("model-00001-of-00002.safetensors", r"holds no model\.safetensors, but weights in several files"),
-        ("pytorch_model.bin", r"holds no model\.safetensors, but weights as a pickle"),
-    ],
-)
-def test_a_folder_without_weights_that_can_be_read_is_refused(tmp_path, name, message):
+@pytest.mark.parametrize("name", ["config.json", "model-00001-of-00002.safetensors", "pytorch_model.bin"])
+def test_a_folder_without_weights_that_can_be_read_is_refused(tmp_path, name):
     (tmp_path / name).touch()
 
-    with pytest.raises(JudgeError, match=message) as refused:
+    with pytest.raises(JudgeError, match=r"holds no model\.safetensors$") as refused:
         files.find_files(str(tmp_path), "main")
     assert refused.value.error_type == "hhem_unavailable"

@@ -50,23 +50,6 @@ def test_a_closed_gate_is_empty(gate):
     assert gate.close()
 
 
-def test_one_thread_at_a_time_is_inside(gate):
-    inside, most = [], []
-
-    def work():
-        for _ in range(200):
-            with gate:
-                inside.append(1)
-                most.append(len(inside))
-                sum(range(20_000))  # long enough for others to have a turn
-                inside.pop()
-
-    for thread in [in_thread(work) for _ in range(4)]:
-        thread.join(PATIENCE)
-
-    assert most == [1] * 800
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that of a process with threads is what is tested
 def test_a_fork_finds_nobody_in_the_middle_of_a_step_and_the_gate_open():

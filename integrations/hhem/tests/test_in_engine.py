@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ragspan import Budget, ScoringEngine
-from ragspan.config import Settings
 from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge, OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness, FaithfulnessWithHHEM
-from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord
 from ragspan.testing import RecordingEmitter
@@ -70,13 +68,6 @@ def test_the_application_loads_no_model_where_there_is_a_helper(scored, tiny_mod
     assert verifier._computer._classifier is None
 
 
-def test_a_refusal_in_the_helper_is_known_by_its_kind(scored, tiny_model):
-    verifier = HHEMVerifier(model=str(tiny_model.folder))
-    outcomes = scored(FaithfulnessWithHHEM(OverlapJudge(), verifier), records=records_about("Egypt"))
-
-    assert outcomes["Egypt"]["faithfulness_hhem"].error_type == "hhem_reference_mismatch"
-
-
 class UnreachableClient:
     """A paid service that nobody should ask."""
 
@@ -97,13 +88,3 @@ def test_when_the_budget_is_spent_it_scores_faithfulness_and_nothing_else(scored
     assert outcomes["faithfulness"].fallback == "budget_exhausted"
     assert [claim.claim for claim in outcomes["faithfulness"].evidence] == ["It is long."]
     assert outcomes["context_adherence"] == NotApplicable(reason="budget_exhausted", detail="tokens_per_minute")
-
-
-def test_hhem_is_made_for_the_model_and_device_that_are_named():
-    settings = Settings(metrics=("faithfulness_hhem",), hhem_model="models/hhem", hhem_device="cuda:0")
-
-    [metric] = metrics_from(settings)
-
-    assert metric.name == "faithfulness_hhem"
-    assert isinstance(metric.judge, OverlapJudge)
-    assert metric.verifier == HHEMVerifier(model="models/hhem", device="cuda:0")

@@ -34,13 +34,6 @@ def test_the_probability_is_that_of_the_formula_in_any_batch(tiny_model, make_ne
     assert probabilities == pytest.approx([tiny_model.probability_of(prompt) for prompt in prompts], abs=1e-5)
 
 
-def test_a_checkpoint_may_hold_the_embeddings_twice(tiny_model, make_network, tmp_path):
-    embeddings = tiny_model.weights["t5.transformer.shared.weight"]
-    folder = tiny_model.save(tmp_path, **{"t5.transformer.encoder.embed_tokens.weight": embeddings.clone()})
-
-    assert make_network(folder).probabilities([a_prompt(9)]) == make_network().probabilities([a_prompt(9)])
-
-
 ENCODER = "t5.transformer.encoder"
 
 
@@ -72,31 +65,3 @@ def test_a_result_that_is_no_number_is_an_error(tiny_model, make_network, tmp_pa
     with pytest.raises(JudgeError, match="not a number") as failed:
         make_network(folder).probabilities([a_prompt(5)])
     assert failed.value.error_type == "hhem_failed"
-
-
-def test_the_probability_is_that_of_transformers(tiny_model, make_network):
-    """Whatever its release, with the embeddings where they belong: padding, buckets of distances, the order of it all."""
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    transformers = pytest.importorskip("transformers", reason="transformers, which ragspan does not need, is not there")
-    config = transformers.T5Config(
-        vocab_size=len(tiny_model.weights["t5.transformer.shared.weight"]),
-        d_model=32,
-        d_kv=8,
-        d_ff=48,
-        num_layers=2,
-        num_heads=3,
-        feed_forward_proj="gated-gelu",
-        num_labels=2,
-    )
-    weights = {name.removeprefix("t5."): weight for name, weight in tiny_model.weights.items()}
-    weights["transformer.encoder.embed_tokens.weight"] = weights["transformer.shared.weight"]
-    model = transformers.T5ForTokenClassification(config).eval()
-    model.load_state_dict(weights)
-    prompts = [a_prompt(length, seed=length) for length in (300, 7, 16, 129)]
-    ids = [torch.tensor(prompt) for prompt in prompts]
-    padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-    mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(prompt) for prompt in ids], batch_first=True)
-    with torch.inference_mode():
-        logits = model(input_ids=padded, attention_mask=mask).logits[:, 0]
-
-    assert make_network().probabilities(prompts) == pytest.approx(torch.softmax(logits, -1)[:, 1].tolist(), abs=1e-5)

@@ -78,21 +78,6 @@ def test_what_could_never_be_read_is_not_tokenized(fit, words):
     assert remark == "the classifier read only 1 tokens of the contexts"
 
 
-def test_texts_that_pairs_have_in_common_are_tokenized_once(words):
-    prompt = Prompt(words.encode, max_tokens=200)
-    words.asked.clear()
-    prompt.fit([Pair(contexts=("one", "two"), claim=claim) for claim in ("c", "d", "one")])
-
-    assert words.asked == ["one", "two", "c", "d"]
-
-
-@pytest.mark.parametrize("text", ["\ud800 half", "x" * 100_000, "\u202e\u0000\x1b[2J", ""])
-def test_any_text_can_be_fitted(tokenizer, text):
-    [fitted] = Prompt(tokens_of(tokenizer), max_tokens=128).fit([Pair(contexts=(text,), claim=text)])
-
-    assert len(fitted.tokens) <= 128
-
-
 @settings(max_examples=200)
 @given(premise=texts, claim=texts)
 def test_the_tokens_are_those_of_the_whole_prompt(tokenizer, premise, claim):

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-
 import pytest
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.metrics import FaithfulnessWithHHEM
-from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord
-from ragspan.testing import FakeJudge
 from ragspan_hhem import HHEMVerifier
 
 PASSAGES = ["The Nile is 6650 km long.", " ", "The Nile ends in Egypt.", "Bread is baked of flour."]
@@ -46,34 +40,12 @@ async def test_each_claim_gets_its_probability_over_all_passages_together(make_v
     assert verdicts[0].explanation == f"the contexts support it with a probability of {joined[0]:.2f}"
 
 
-async def test_with_best_context_a_claim_gets_its_highest_probability_over_the_passages(
-    make_verifier, record, tiny_model
-):
-    verdicts = await make_verifier(premise="best_context").verify_claims(record, CLAIMS)
-
-    for verdict, claim in zip(verdicts, CLAIMS, strict=True):
-        found = {number: tiny_model.probability(text, claim) for number, text in enumerate(PASSAGES, 1) if text.strip()}
-        best = max(found, key=found.__getitem__)
-        assert verdict.probability == pytest.approx(found[best], abs=1e-5)
-        assert (
-            verdict.explanation == f"context {best} supports it best, with a probability of {verdict.probability:.2f}"
-        )
-
-
 async def test_a_claim_on_the_threshold_is_supported(make_verifier, record):
     [verdict] = await make_verifier(threshold=0).verify_claims(record, CLAIMS[:1])
     [at] = await make_verifier(threshold=verdict.probability).verify_claims(record, CLAIMS[:1])
     [above] = await make_verifier(threshold=verdict.probability + 1e-9).verify_claims(record, CLAIMS[:1])
 
     assert [at.supported, above.supported] == [True, False]
-
-
-async def test_the_explanation_says_what_was_not_read(make_verifier, tiny_model):
-    record = RagRecord(question="q", contexts=["a " * 1000], response="r")
-    [verdict] = await make_verifier(max_tokens=300).verify_claims(record, ["It is."])
-
-    assert verdict.explanation.endswith("tokens of the contexts]")
-    assert "[the classifier read only " in verdict.explanation
 
 
 @pytest.mark.parametrize("contexts", [None, [], [" ", "\n"]])
@@ -83,38 +55,9 @@ async def test_without_passages_there_are_no_verdicts(make_verifier, contexts):
     assert await make_verifier().verify_claims(record, CLAIMS) == []
 
 
-async def test_a_model_that_is_not_the_published_one_gives_a_failure_and_no_score(make_verifier, record, caplog):
-    metric = FaithfulnessWithHHEM(FakeJudge(claims=CLAIMS), make_verifier(reference_check=True))
-
-    outcome = await metric.score(record)
-
-    assert isinstance(outcome, MetricFailure)
-    assert outcome.error_type == "hhem_reference_mismatch"
-    assert "HHEM does not score (hhem_reference_mismatch)" in caplog.text
-
-
 def test_verifiers_that_want_the_same_share_one_model(make_verifier):
-    assert make_verifier()._computer is make_verifier(threshold=0.7, premise="best_context")._computer
+    assert make_verifier()._computer is make_verifier(threshold=0.7)._computer
     assert make_verifier()._computer is not make_verifier(max_tokens=512)._computer
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that of a process with threads is what is tested
-def test_a_fork_loads_a_model_of_its_own(make_verifier, record, joined):
-    verifier = make_verifier()
-
-    def verified():
-        verdicts = asyncio.run(verifier.verify_claims(record, CLAIMS))
-        return [verdict.probability for verdict in verdicts] == pytest.approx(joined, abs=1e-5)
-
-    assert verified()
-    inherited = verifier._computer._classifier
-    pid = os.fork()
-    if not pid:
-        os._exit(0 if verified() and verifier._computer._classifier is not inherited else 1)
-
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert verified()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +67,6 @@ def test_a_fork_loads_a_model_of_its_own(make_verifier, record, joined):
         ("batch_size", 0, "batch_size is 0, but should be a whole number, at least 1"),
         ("max_tokens", 127, "max_tokens is 127, but should be a whole number, at least 128"),
         ("threshold", 1.1, "threshold is 1.1, but should be a number from 0 to 1"),
-        ("premise", "all", "premise is 'all', but should be 'joined' or 'best_context'"),
         ("reference_check", "no", "reference_check is 'no', but should be True or False"),
     ],
 )

@@ -13,7 +13,6 @@ from servers.broker import HOST
 
 GZIP = {"Content-Encoding": "gzip"}
 _numbers = itertools.count()
-TRACE = {"trace_id": 1, "span_id": 2}
 
 
 def no_records():
@@ -41,33 +40,6 @@ def no_records():
         "a mark of its order of bytes": (b"\xef\xbb\xbf" + good, None),
         "another encoding": (good, {"Content-Encoding": "br"}),
         "an encoding of many kilobytes": (good, {"Content-Encoding": "x" * 50_000}),
-    }
-
-
-def strange_records():
-    """Records that have the form of one, and hold what can be written nowhere."""
-    return {
-        "half a character": altered(question="What is \ud800?", response="\udfff It rains."),
-        "an id of lines": altered(record_id="a\r\nNats-Msg-Id: b\r\n\r\n"),
-        "a zero": altered(question="\x00", response="\x00 It rains.", name="\x00"),
-        "a time of long ago": altered(started_ns=-1, ended_ns=-(2**63)),
-        "a time too far away": altered(started_ns=2**63, ended_ns=2**64),
-        "an end before its beginning": altered(started_ns=2_000, ended_ns=1_000),
-        "a trace of too high a number": altered(parent={"trace_id": 2**128, "span_id": 2**64}),
-        "a state that is none": altered(parent=TRACE | {"trace_state": "=,;\r\n\ud800" * 100}),
-        "times of its steps that are none": altered(
-            started_ns=5, ended_ns=3, retrievals=[search(ended_ns=-1)], generations=[call(first_token_ns=10**299)]
-        ),
-        "figures of many digits": altered(
-            contexts=[{"text": "c", "rank": 2**70}], generations=[call(input_tokens=2**70, output_tokens=-(2**70))]
-        ),
-        "as many contexts as there may be": altered(contexts=[{"text": "c"}] * 10_000),
-        "as many searches as there may be": altered(retrievals=[search()] * 1_000),
-        "an id of control characters": altered(record_id="\x1b[31m\x00\x07\u202e", name="\x1b[31m"),
-        "a state without end": altered(parent=TRACE | {"trace_state": "a" + " " * 500_000 + "b"}),
-        "half a character in what is beside": altered(
-            user_id="\ud800", session_id="\ud800", tags=["\ud800"], metadata={"\ud800": "\ud800"}, framework="\ud800"
-        ),
     }
 
 
@@ -107,10 +79,6 @@ def packed(payload):
 
 def search(**changes):
     return {"name": "search", "query": None, "started_ns": 1, "ended_ns": 2} | changes
-
-
-def call(**changes):
-    return {"model": "m", "provider": "p", "started_ns": 1, "ended_ns": 2} | changes
 
 
 def altered(**changes):

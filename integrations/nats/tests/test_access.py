@@ -66,7 +66,6 @@ FILES = ["credentials_file", "ca_file", "certificate_file"]
             for value in ("SECRET", "SECRET\0", "SECRET" * 999)
         ),
         ({"url": "nats://SECRET@broker", "credentials_file": __file__}, "credentials_file and the address both say"),
-        ({"key_file": __file__}, "key_file is given without certificate_file"),
         *(({"inbox_prefix": prefix}, "inbox_prefix is") for prefix in ("", ".", "a.", "a b", "_INBOX.>", "*")),
     ],
     ids=str,
@@ -85,13 +84,13 @@ def test_an_address_says_whether_to_encrypt(url, is_encrypted):
 
 
 def test_all_of_it_may_come_from_the_environment(monkeypatch):
-    files = ("credentials_file", "ca_file", "certificate_file", "key_file")
+    files = ("credentials_file", "ca_file", "certificate_file")
     for name in files:
         monkeypatch.setenv(f"RAGSPAN_NATS_{name.upper()}", __file__)
     monkeypatch.setenv("RAGSPAN_NATS_INBOX_PREFIX", "_INBOX_app")
     access = BrokerAccess.from_environment("nats://broker")
     assert access.inbox_prefix == "_INBOX_app"
-    assert [getattr(access, name) for name in files] == [__file__] * 4
+    assert [getattr(access, name) for name in files] == [__file__] * 3
 
 
 def test_no_secret_is_in_its_text():

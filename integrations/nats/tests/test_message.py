@@ -55,13 +55,6 @@ def test_garbage_is_refused(payload, encoding):
         record_of(BrokerMessage(payload=payload, headers=headers))
 
 
-@pytest.mark.parametrize("kept", [0, 1, 10, -1])
-def test_a_message_that_is_cut_off_is_refused(kept):
-    message = message_of(a_record(response="x" * 10_000))
-    with pytest.raises(RecordError, match="cut off"):
-        record_of(BrokerMessage(payload=message.payload[:kept], headers=message.headers))
-
-
 def test_a_bomb_is_refused_before_it_takes_the_memory():
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     megabyte = bytes(1024 * 1024)

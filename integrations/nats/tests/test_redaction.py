@@ -6,9 +6,6 @@ import pytest
 from submitted import a_record, stored_records, submit
 from waiting import PATIENCE, until
 
-from ragspan.messages import Message
-from ragspan.records import Generation
-
 SECRET = "anna@example.org"
 
 
@@ -50,20 +47,3 @@ def test_among_the_dead_letters_there_is_no_secret(broker, backend, make_sink, m
     assert SECRET not in messages_in(broker, "ragspan-dead-letters")
     assert backend.spans == []
     assert SECRET not in worker.log
-
-
-def test_a_sink_takes_the_evidence_out_of_prompts_that_stay_here(broker, make_sink):
-    prompt = (
-        Message(role="system", text=SECRET),
-        Message(role="user", text=f"Anna lives in Rome since May, {SECRET} says so. Why?"),
-    )
-    model = Generation(model="m", provider=None, started_ns=1, ended_ns=2, prompt=prompt)
-    sink = make_sink(broker, redact=mask, unknown_contexts="prompt")
-
-    submit(sink, a_record(contexts=None, generations=(model,)))
-
-    assert SECRET not in messages_in(broker, "ragspan")
-    (stored,) = stored_records(broker)
-    assert [one.text for one in stored.background] == ["Anna lives in Rome since May, [e-mail] says so."]
-    assert stored.background_is_prompt
-    assert stored.generations[0].prompt == ()

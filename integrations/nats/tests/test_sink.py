@@ -91,31 +91,6 @@ def test_a_sink_that_is_shut_down_publishes_what_is_left_and_takes_nothing_more(
     until(lambda: "ragspan-worker" not in {thread.name for thread in threading.enumerate()}, what="the thread's end")
 
 
-def test_the_connection_begins_with_the_first_submit_and_ends_with_the_sink(own_broker, make_sink):
-    sink = make_sink(own_broker, name="answers")
-    assert own_broker.connections == []
-
-    submit(sink, a_record())
-    assert own_broker.connections == ["answers"]
-
-    sink.shutdown(PATIENCE)
-    until(lambda: own_broker.connections == [], what="the connection's end")
-
-
-def test_nothing_is_published_where_ragspan_is_turned_off(broker, make_sink, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    monkeypatch.setenv("RAGSPAN_NATS_CREDENTIALS_FILE", "missing")  # is not even read
-    before = {thread.ident for thread in threading.enumerate()}
-    sink = make_sink(broker)
-    sink.submit(a_record())
-
-    assert sink.flush(0)
-    assert sink.stats().dropped == {"not_running": 1}
-    assert sink.shutdown(0).abandoned == 0
-    assert {thread.ident for thread in threading.enumerate()} <= before
-    assert broker.stream("ragspan") is None
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from submitted import a_record, records, stored_ids, submit
+from submitted import records, stored_ids, submit
 from waiting import PATIENCE, until
 
 MAY_ONLY_PUBLISH = """
@@ -63,13 +63,3 @@ def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded
     assert len(stored_ids(guarded)) == 10
     assert caplog.text.count("could neither be found nor made") == 1
     assert caplog.text.count('violation for publish to "$js.api.stream.info.ragspan') == 1
-
-
-@pytest.mark.slow
-def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sink, caplog):
-    guarded.make_stream(name="ragspan", subjects=["ragspan.records"])
-    sink = make_sink(as_user(guarded, "reader", "none"), retry_timeout=3.0)
-    submit(sink, a_record(response="SECRET"))
-    assert sink.stats().dropped == {"broker_unavailable": 1}
-    assert 'violation for publish to "ragspan.records' in caplog.text
-    assert "SECRET" not in caplog.text

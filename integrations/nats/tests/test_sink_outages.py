@@ -83,12 +83,3 @@ def test_a_stream_that_is_deleted_under_the_sink_is_made_again(broker, make_sink
     submit(sink, *records(100))
     assert set(stored_ids(broker)) == ids(100)
     assert sink.stats().dropped == {}
-
-
-def test_a_broker_without_jetstream_is_no_broker_for_records(make_broker, make_sink, caplog):
-    broker = make_broker(has_jetstream=False)
-    broker.start()
-    sink = make_sink(broker, retry_timeout=1.0)
-    submit(sink, a_record())
-    assert sink.stats().dropped == {"broker_unavailable": 1}
-    assert "the stream ragspan could neither be found nor made" in caplog.text

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 from opentelemetry.sdk.trace.sampling import (
-    ALWAYS_OFF,
     ParentBased,
     TraceIdRatioBased,
 )
 from worker_parts import PARENT, SpanMaker, a_record, ids_of
-
-from ragspan.outcomes import NotApplicable, Score
-from ragspan.records import SpanAnchor
 
 COUNT = "ragspan.delivery.count"
 NAMES = ["invoke_workflow answer", "retrieval store", "chat small"]
@@ -38,32 +34,11 @@ def test_a_record_has_the_same_ids_whenever_it_is_delivered(parent):
         assert (answer.context.trace_id, answer.parent.span_id) == (PARENT.trace_id, PARENT.span_id)
 
 
-def test_an_evaluation_has_its_id_whatever_other_metrics_there_are():
-    """`spans="scores"` makes a span for each metric that says something, which may be another set the next time."""
-    score, silent = Score(value=1.0), NotApplicable(reason="budget_exhausted")
-
-    def ids(**outcomes):
-        return ids_of(spans_of(a_record(parent=PARENT), outcomes=outcomes, maker=SpanMaker(spans="scores")))
-
-    all_three = ids(adherence=score, completeness=score, faithfulness=score)
-    fewer = ids(adherence=silent, completeness=score, faithfulness=score)
-    other_way_round = ids(faithfulness=score, completeness=score)
-
-    assert set(all_three) == {"evaluation adherence", "evaluation completeness", "evaluation faithfulness"}
-    assert fewer == other_way_round == {name: all_three[name] for name in fewer}
-    assert len(fewer) == 2
-
-
 @pytest.mark.parametrize(("number", "count"), [(1, None), (2, 2), (5, 5)])
 def test_every_span_says_which_delivery_it_is_of_unless_it_is_the_first(number, count):
     spans = spans_of(a_record(), number=number)
 
     assert [span.attributes.get(COUNT) for span in spans] == [count] * 3
-
-
-@pytest.mark.parametrize("parent", [SpanAnchor(trace_id=1, span_id=2, trace_flags=0), None])
-def test_an_answer_that_is_not_sampled_has_nothing_to_export(parent):
-    assert spans_of(a_record(parent=parent), maker=SpanMaker(sampler=ParentBased(ALWAYS_OFF))) == []
 
 
 def test_a_sampler_keeps_and_drops_whole_traces_and_the_same_ones_each_time():

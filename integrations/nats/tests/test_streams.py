@@ -36,13 +36,6 @@ def test_copies_may_come_from_the_environment_and_a_number_that_is_none_is_named
             Stream.from_environment()
 
 
-@pytest.mark.parametrize("limit", ["max_age", "duplicate_window", "max_records", "max_bytes", "replicas"])
-@pytest.mark.parametrize("value", [0, -1, "5", None])
-def test_a_limit_that_is_none_is_named(limit, value):
-    with pytest.raises(ConfigurationError, match=f"{limit} is .*, but should be a "):
-        Stream(**{limit: value})
-
-
 def test_missing_streams_are_made_and_existing_ones_left_alone(broker):
     ensure(broker, max_bytes=1_000_000, max_age=7200.0, duplicate_window=60.0)
     broker.publish(STREAM.records, b"kept")

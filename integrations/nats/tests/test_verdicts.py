@@ -41,12 +41,3 @@ def test_only_a_failing_service_brings_a_record_again_until_its_last_delivery(wh
     for number, ending in ((1, first), (2, first), (3, last), (9, last)):
         found = verdict(*outcomes, number=number)
         assert (found.ending, found.reason) == (ending, None if ending == "acknowledged" else "judge_outage")
-
-
-def test_the_detail_names_the_kinds_of_errors_and_no_text_and_is_bounded():
-    other = MetricFailure(error_type="RateLimitError", message="prompt: the secret", outage=True)
-    many = [MetricFailure(error_type=f"Error{number:095}", message="", outage=True) for number in range(50)]
-
-    detail = verdict(OUTAGE, other, OUTAGE, SCORE).detail
-    assert detail == "3 of 4 metrics failed: APIConnectionError, RateLimitError"
-    assert len(verdict(*many).detail) <= 200

@@ -87,10 +87,6 @@ def test_a_variable_that_cannot_be_used_is_named(name, value, said):
     assert said in refused("--broker", NOWHERE, **{name: value})
 
 
-def test_certificates_that_are_none_are_named():
-    assert "cannot be read as certificates" in refused("--broker", NOWHERE, RAGSPAN_NATS_CA_FILE=__file__)
-
-
 @pytest.mark.parametrize(
     ("address", "environment"),
     [
@@ -104,10 +100,3 @@ def test_no_refusal_shows_a_secret(address, environment, caplog):
     said = refused(*(["--broker", address] if address else []), RAGSPAN_JUDGE_API_KEY="the-secret", **environment)
 
     assert "the-secret" not in said + caplog.text
-
-
-def test_an_address_without_its_option_is_told_which_and_not_shown():
-    said = refused("nats://ann:the-secret@host")
-
-    assert "the broker's address is --broker nats://host:4222" in said
-    assert "the-secret" not in said

@@ -82,12 +82,3 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
         ({"ragspan.result": "acknowledged"}, 1),
         ({"ragspan.result": "dead_lettered", "ragspan.reason": "invalid_record"}, 1),
     ]
-
-
-def test_an_answer_whose_trace_is_not_sampled_costs_no_judge(run, broker, judge, monkeypatch):
-    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
-    publish(broker, a_record(1))
-    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
-
-    until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
-    assert judge.asked == []

@@ -77,13 +77,3 @@ def test_the_log_holds_no_secret_no_text_of_users_and_no_line_for_each_request(m
     assert "secret" not in worker.log
     assert "HTTP Request" not in worker.log
     assert len(worker.log.splitlines()) < 20, worker.log
-
-
-def test_a_worker_may_print_answers_in_place_of_spans(broker, make_worker):
-    publish(broker, a_record("one"))
-    worker = make_worker(RAGSPAN_EMITTERS="console", RAGSPAN_METRICS="faithfulness")
-
-    worker.until(lambda: is_empty(broker), what="an empty stream")
-    assert worker.ends() == 0
-    assert "faithfulness" in worker.log
-    assert "1 record scored, 0 given back, 0 put aside" in worker.log

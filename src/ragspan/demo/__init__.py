@@ -1,4 +1,4 @@
-"""`ragspan demo`: eight questions about the handbook of a bicycle rental, answered by real frameworks with a scripted model.
+"""`ragspan demo`: seven questions about the handbook of a bicycle rental, answered by real frameworks with a scripted model.
 
 Each integration registers an `AnsweringFramework` class in the entry-point group `ragspan_demo`.
 """
@@ -42,53 +42,33 @@ class AnsweringFramework(Protocol):
 
 SCRIPT = (
     Asked(
-        "langchain",
-        "LangChain chain: a good answer",
-        "How do I return my bike?",
+        *("langchain", "LangChain chain: a good answer", "How do I return my bike?"),
         "Push it into the dock at any station and wait for the green light.",
     ),
     Asked(
-        "langchain",
-        "LangChain chain: an incomplete answer",
-        "What does the day ticket include?",
-        "It includes a helmet.",
-    ),
-    Asked(
-        "langchain",
-        "LangChain chain: a wrong number",
-        "How many days does it take until my deposit is released?",
+        *("langchain", "LangChain chain: a wrong number", "How many days does it take until my deposit is released?"),
         "The deposit is released within 7 days after the bike is back.",
     ),
     Asked(
-        "langchain",
-        "LangChain chain: an invention",
-        "Can I take a bike abroad?",
+        *("langchain", "LangChain chain: an invention", "Can I take a bike abroad?"),
         "Yes. Partner shops in Denmark repair it, and the ferry costs nothing.",
     ),
     Asked(
-        "langchain",
-        "LangChain chain: a refusal",
-        "Do you rent tandems to children?",
+        *("langchain", "LangChain chain: a refusal", "Do you rent tandems to children?"),
         "Children ride in a cargo bike. There is no information about tandems.",
     ),
     Asked(
-        "langchain",
-        "LangChain stream, closed by its reader",
-        "How far does an e-bike go?",
+        *("langchain", "LangChain stream, closed by its reader", "How far does an e-bike go?"),
         "An e-bike goes 60 kilometres on one charge.",
         Way.CLOSED_EARLY,
     ),
     Asked(
-        "langchain",
-        "LangGraph agent: a good answer",
-        "What if my bike breaks down?",
+        *("langchain", "LangGraph agent: a good answer", "What if my bike breaks down?"),
         "Call the number on its frame, and we bring another bike within 45 minutes.",
         Way.AGENT,
     ),
     Asked(
-        "llama-index",
-        "LlamaIndex query engine: a good answer",
-        "May a child ride an e-bike?",
+        *("llama-index", "LlamaIndex query engine: a good answer", "May a child ride an e-bike?"),
         "No, children below 12 ride only in a cargo bike, with an adult.",
     ),
 )
@@ -106,11 +86,7 @@ HANDBOOK = (
         "tickets",
         "A day ticket costs 12 euros and is valid for 24 hours. It includes a lock, a helmet and breakdown help.",
     ),
-    Page(
-        "returns",
-        "Return your bike at any of our 40 stations: push it into the dock and wait for the green light. Without the green"
-        " light the rental goes on.",
-    ),
+    Page("returns", "Return your bike at any of our 40 stations: push it into the dock and wait for the green light."),
     Page(
         "deposit",
         "We hold a deposit of 50 euros on your card. The deposit is released within 3 days after the bike is back.",
@@ -119,10 +95,7 @@ HANDBOOK = (
         "children",
         "Children below 12 ride only in a cargo bike, with an adult. Cargo bikes can be booked at the harbour.",
     ),
-    Page(
-        "breakdowns",
-        "If a bike breaks down, call the number on its frame. We bring another bike within 45 minutes.",
-    ),
+    Page("breakdowns", "If a bike breaks down, call the number on its frame. We bring another bike within 45 minutes."),
     Page("e-bikes", "An e-bike goes 60 kilometres on one charge. Charge it at any dock with a blue lamp."),
 )
 

@@ -22,8 +22,6 @@ _FLUSH_SECONDS = 120.0
 _LEGEND = """\
 Scores by {judge}, from 0 to 1; pass or fail by a threshold:
 context_adherence    does the response keep to its contexts?
-completeness         does it include what the contexts say about the question?
-context_utilization  were the useful contexts at the top?
 faithfulness         the share of its claims that the contexts support"""
 
 

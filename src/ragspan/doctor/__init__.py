@@ -81,16 +81,14 @@ def shown(finding: Finding) -> Table:
 
 def verdict(findings: Sequence[Finding]) -> Text:
     """The last line, with the warnings counted."""
-    code = exit_code(findings)
-    if code:
+    if code := exit_code(findings):
         failed = ("", "Something is in the way of scores", "A setting cannot be used")[code]
         words = Text(f"{failed}: see what failed above.", style="bold red")
     elif any(finding.code in _ARRIVED for finding in findings):
         words = Text("All is well: scores go where they should.", style="bold green")
     else:
         words = Text("Nothing failed, but no score was seen to arrive anywhere.", style="bold yellow")
-    warnings = sum(finding.state == "warning" for finding in findings)
-    if warnings:
+    if warnings := sum(finding.state == "warning" for finding in findings):
         words.append(f" {counted(warnings, 'warning')}.", style="yellow")
     return words
 
@@ -98,9 +96,6 @@ def verdict(findings: Sequence[Finding]) -> Text:
 def as_json(findings: Sequence[Finding]) -> str:
     """All findings as JSON text, for a program or a bug report."""
     names = ("check", "code", "state", "found", "advice", "facts")
-    plain = {
-        "ragspan": own_version(),
-        "exit_code": exit_code(findings),
-        "findings": [{name: getattr(each, name) for name in names} for each in findings],
-    }
+    listed = [{name: getattr(each, name) for name in names} for each in findings]
+    plain = {"ragspan": own_version(), "exit_code": exit_code(findings), "findings": listed}
     return json.dumps(plain, indent=2, ensure_ascii=False, default=str) + "\n"

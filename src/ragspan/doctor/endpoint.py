@@ -19,7 +19,7 @@ from ragspan.telemetry.environment import GRPC_PORT, HTTP_PORT
 if TYPE_CHECKING:
     import requests
 
-_OK, _REDIRECTS, _ERRORS = 200, 300, 400  # HTTP
+_REDIRECTS, _ERRORS = 300, 400  # HTTP
 _SHOWN = 160  # characters of what a server says
 _OWN_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 _KEY = (
@@ -40,7 +40,6 @@ _ADVICE: Mapping[int, str] = {
     413: "a proxy or the receiver takes only small requests: set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64",
     415: _FORMAT,
     422: "a header is missing or wrong; MLflow wants OTEL_EXPORTER_OTLP_HEADERS=x-mlflow-experiment-id=<number>",
-    501: "the server takes no spans here; MLflow needs a SQL store: --backend-store-uri sqlite:///mlflow.db",
 }
 """By the status of a reply."""
 _HINTS: Mapping[str, str] = {
@@ -58,7 +57,6 @@ class Exchange:
 
     url: str
     is_grpc: bool
-    proxy: str | None = None
     reply: requests.Response | None = None
     """The last one; None also where replies cannot be seen, as with gRPC."""
     error: BaseException | None = None
@@ -70,8 +68,6 @@ class Exchange:
 def endpoint_finding(exchange: Exchange, complaints: Sequence[str]) -> Finding:
     """What became of what was sent."""
     url = shown_url(exchange.url) + (" (gRPC)" if exchange.is_grpc else "")
-    if exchange.proxy:
-        url += f" (through the proxy {shown_url(exchange.proxy)})"
     if exchange.reply is not None:
         return _of_reply(exchange.reply, url)
     if exchange.successes and all(exchange.successes):
@@ -97,9 +93,7 @@ def _of_reply(reply: requests.Response, url: str) -> Finding:
     elif "text/html" in kind:
         words = " with a web page: this is not an OTLP receiver, though the exporter reports success"
         advice = _ADDRESS
-    elif (rejection := _rejection(reply)) is not None:
-        words = f", but the receiver rejected the data{rejection}"
-    else:
+    elif not (words := _rejected(reply)):
         return finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them: HTTP {status}", status=status)
     if advice == _ADDRESS and variable(_OWN_ENDPOINT):
         advice = f"{_OWN_ENDPOINT} is used unchanged: it usually has to end in /v1/traces"
@@ -108,16 +102,16 @@ def _of_reply(reply: requests.Response, url: str) -> Finding:
     )
 
 
-def _rejection(reply: requests.Response) -> str | None:
-    """What a receiver says that accepts a request and rejects its data; None if it rejects nothing."""
+def _rejected(reply: requests.Response) -> str:
+    """What a receiver says that accepts a request and rejects its data."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     try:
         partial = ExportTraceServiceResponse.FromString(reply.content).partial_success
     except Exception:  # noqa: BLE001 - many receivers answer something else
-        return None
-    said = f": {partial.error_message[:_SHOWN]}" if partial.error_message else ""
-    return said if partial.rejected_spans else None
+        return ""
+    said = f", but the receiver rejected the data: {partial.error_message[:_SHOWN]}"
+    return said if partial.rejected_spans else ""
 
 
 def _advice_on(url: str, said: str) -> str:
@@ -126,13 +120,10 @@ def _advice_on(url: str, said: str) -> str:
         return _KEY
     if hint := next((hint for words, hint in _HINTS.items() if words in said), None):
         return hint
-    try:
-        port = urlsplit(url if "://" in url else f"//{url}").port
-    except ValueError:
-        port = None
-    if port == GRPC_PORT:
+    port = urlsplit(url if "://" in url else f"//{url}").netloc.rpartition(":")[2]
+    if port == str(GRPC_PORT):
         return "4317 is the usual port of OTLP over gRPC: use port 4318, or set OTEL_EXPORTER_OTLP_PROTOCOL=grpc"
-    if port == HTTP_PORT and "StatusCode" in said:
+    if port == str(HTTP_PORT) and "StatusCode" in said:
         return "4318 is the usual port of OTLP over HTTP: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
     if "SSL" in said:
         return "begin the address with http:// if the receiver uses no TLS: without it, gRPC uses TLS"

@@ -9,9 +9,7 @@ import io
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from importlib.metadata import EntryPoint
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 from ragspan.application import own_exporters
@@ -37,7 +35,6 @@ from ragspan.telemetry.environment import (
     why_no_spans,
 )
 from ragspan.tools import ScoreWriter
-from ragspan.usage import Usage
 
 if TYPE_CHECKING:
     import requests
@@ -47,6 +44,10 @@ NAME = "ragspan doctor"
 DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _KEPT_LINES = 20
+_LOGGED = (
+    "your application will log the same; for a tool that takes no metrics or logs set OTEL_METRICS_EXPORTER=none and "
+    "OTEL_LOGS_EXPORTER=none"
+)
 _GROUNDEDNESS = ("context_adherence", "faithfulness")
 
 
@@ -98,7 +99,8 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
     if any(each.state == "failed" for each in found):  # which says why the record does not arrive
         return found
     if all(each.state == "ok" for each in found):
-        found += [_logged(line) for line in dict.fromkeys(complaints)]
+        said = (f"ragspan logged: {line}" for line in dict.fromkeys(complaints))
+        found += [finding("record", "logged", "warning", line, _LOGGED) for line in said]
     span = result.span if isinstance(result, ScoredRecord) else None
     return [*found, _arrived(record, span, root) if is_sent else _not_sent(settings)]
 
@@ -189,8 +191,6 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
 
 def _watched_session(exchange: Exchange) -> requests.Session:
-    from requests.utils import get_environ_proxies, select_proxy
-
     from ragspan.tools.http import MAX_REPLY
     from ragspan.tools.sessions import BoundedSession
 
@@ -198,7 +198,6 @@ def _watched_session(exchange: Exchange) -> requests.Session:
         def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
             exchange.url = str(url)
             try:
-                exchange.proxy = select_proxy(url, get_environ_proxies(url))
                 exchange.reply = super().request(method, url, *args, **kwargs)
             except Exception as error:
                 exchange.error = error
@@ -218,12 +217,8 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
         failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
         found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
         return finding("judge", "judge_failed", "failed", found, _advice_on(failure), error_type=failure.error_type)
-    usage = reduce(add, (outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
     found = f"{judge} answered in {seconds:.2f} s"
-    if usage.requests or usage.input_tokens:
-        price = "price unknown" if usage.usd is None else f"{usage.usd:.6f} USD"
-        found += f" ({usage.input_tokens} tokens in, {usage.output_tokens} out, {price})"
-    facts: dict[str, Any] = {"judge": judge, "seconds": round(seconds, 3), **dataclasses.asdict(usage)}
+    facts: dict[str, Any] = {"judge": judge, "seconds": round(seconds, 3)}
     misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
     if misjudged:
         found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
@@ -272,7 +267,7 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
         return finding("record", "scored", "ok", "; ".join(words), **facts)
     advice = "see the judge above"
     if "budget_exhausted" in unscored.values():
-        advice = "the budget allows less than one answer needs: raise it, or set RAGSPAN_BUDGET_FALLBACK"
+        advice = "the budget allows less than one answer needs: raise it, or give Budget a fallback"
     return finding("record", "not_scored", "failed", "; ".join(words), advice, **facts)
 
 
@@ -319,13 +314,3 @@ def _not_sent(settings: Settings) -> Finding:
         "and nothing else is done with them"
     )
     return finding("record", "no_exporter", "warning", found, advice)
-
-
-def _logged(line: str) -> Finding:
-    """What was logged on the way; of what an exporter says, which signal it is about."""
-    advice = "your application will log the same"
-    if "Header format invalid" in line:
-        advice = "write name=value,name=value; a comma or a blank within a value is written as %2C or %20"
-    elif "export" in line and any(signal in line for signal in ("metrics", "logs")):
-        advice = "if the tool takes no metrics or logs, set OTEL_METRICS_EXPORTER=none or OTEL_LOGS_EXPORTER=none"
-    return finding("record", "logged", "warning", f"ragspan logged: {line}", advice)

@@ -3,10 +3,7 @@
 Guarantees of `BudgetTracker`:
 - All limits allow a request, or it takes nothing from any of them. Nothing waits for a limit.
 - Metrics may ask from any thread. A finaliser may settle a charge, as happens to a request whose event loop is gone (see
-  `ReentrantCriticalSection`).
-- The child of a fork begins anew: a fork replaces the tracker with the engine's other parts.
-
-`TokenBucket` and `DailySum` are not safe for threads by themselves: their steps belong inside a critical section.
+  `ReentrantCriticalSection`). A `Limit` by itself is not safe for threads.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from ragspan.arguments import AMOUNT, WHOLE, Rule, has_methods
@@ -26,6 +22,8 @@ from ragspan.usage import Usage
 
 _MINUTE = 60.0  # seconds
 _DAY = 24 * 60 * 60.0
+_ROUNDING = 1e-9  # of sums of fractions
+_LEAST = Usage(requests=1, output_tokens=1)
 _SCARCE, _PLENTY = 0.25, 0.75
 """Between these parts of a minute's limit, what is left of it makes a share of the answers smaller."""
 _HASTE = 8
@@ -86,127 +84,86 @@ class Budget:
         _FALLBACK.check_fields(self, "fallback")
 
 
-class TokenBucket:
-    """Lets through a rate on average, and a capacity at once. Starts full.
-
-    - Over any time T no more than capacity + rate * T is taken, less what is given back; what `settle` charges beyond what
-      was taken is owed, and nothing is let through until time has paid it.
+class Limit:
+    """Lets through an amount at once. What is taken beyond it is owed.
 
     Args:
-        rate_per_second: what time adds, more than 0.
-        capacity: what fits in, more than 0.
+        amount: what fits in, more than 0. It starts full.
+        rate: what time adds a second. None is an amount of each window of 24 hours, the first of which begins with the first spending:
+            what starts full and is filled again by time would let twice the amount through on the first day.
         clock: seconds that do not go backwards.
     """
 
-    __slots__ = ("_capacity", "_clock", "_credited_until", "_level", "_rate")
-
-    def __init__(self, rate_per_second: float, capacity: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = rate_per_second
-        self._capacity = capacity
+    def __init__(self, amount: float, *, rate: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._amount = self._level = amount
+        self._rate = rate
         self._clock = clock
-        self._level = capacity
-        self._credited_until = clock()
+        self._since: float | None = None
+        """When the level was right, or the window began."""
 
     @property
     def level(self) -> float:
         """What can be taken now; negative while something is owed."""
         now = self._clock()
-        self._level = min(self._capacity, self._level + (now - self._credited_until) * self._rate)
-        self._credited_until = now
+        passed = 0.0 if self._since is None else now - self._since
+        if self._rate is not None:
+            self._level = min(self._amount, self._level + passed * self._rate)
+            self._since = now
+        elif passed >= _DAY:
+            self._level = self._amount
+            self._since = None
         return self._level
 
     @property
     def room(self) -> float:
-        """From 0, nearly spent, to 1, plenty: what part of a share of the answers there is room for."""
-        return min(max((self.level / self._capacity - _SCARCE) / (_PLENTY - _SCARCE), 0.0), 1.0)
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether it allows not even one request or token."""
-        return self.level < 1
-
-    def wait(self, amount: float) -> float | None:
-        """Seconds until time has added enough for the amount; None if it is more than fits in."""
-        return max((amount - self.level) / self._rate, 0.0) if amount <= self._capacity else None
-
-    def take(self, amount: float = 1.0) -> bool:
-        """Take all of the amount, 0 or more, or nothing."""
-        if amount > self.level:
-            return False
-        self._level -= amount
-        return True
-
-    def settle(self, taken: float, used: float) -> None:
-        """Correct what was taken to what turned out to be used, down into debt if need be; what does not fit in is lost."""
-        self._level = self.level + taken - used  # whoever asks for the level gets no more than the capacity
-
-
-class DailySum:
-    """An amount that may be spent in each window of 24 hours, the first of which begins with the first spending.
-
-    Not a bucket: one that starts full and is filled again by time would let twice the amount through on the first day.
-
-    - What is taken in a window never exceeds the amount; what is used may, by as much as `settle` adds to it.
-    - What is settled after the end of a window counts in the next one.
-
-    Args:
-        limit: the amount, more than 0.
-        clock: seconds that do not go backwards.
-    """
-
-    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit = limit
-        self._clock = clock
-        self._spent = 0.0
-        self._began: float | None = None
-
-    @property
-    def level(self) -> float:
-        """What can be taken now; negative where more was used than taken."""
-        self._end_window_in_time()
-        return self._limit - self._spent
-
-    @property
-    def room(self) -> float:
-        """As that of a bucket, so that what is left lasts until the window's end."""
-        left = max(self.level, 0.0) / self._limit
-        time_left = 1.0 if self._began is None else 1 - (self._clock() - self._began) / _DAY
+        """From 0, nearly spent, to 1, plenty: what part of a share of the answers there is room for. A day's amount is to last for it."""
+        left = max(self.level, 0.0) / self._amount
+        if self._rate is not None:
+            return min(max((left - _SCARCE) / (_PLENTY - _SCARCE), 0.0), 1.0)
+        time_left = 1.0 if self._since is None else 1 - (self._clock() - self._since) / _DAY
         return 1.0 if left >= time_left else (left / time_left) ** _HASTE
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
-        return self.level <= 0
+        """Whether it allows not even one request or token, or nothing of its dollars."""
+        return self.level <= 0 if self._rate is None else self.level < 1
 
-    def wait(self, amount: float) -> None:
-        """None: nobody waits for another day."""
+    def wait(self, amount: float) -> float | None:
+        """Seconds until time has added enough; None if it is more than fits in, or comes with another day."""
+        if self._rate is None or amount > self._amount:
+            return None
+        return max((amount - self.level) / self._rate, 0.0)
 
-    def take(self, amount: float) -> bool:
-        """Take all of the amount, or nothing."""
-        if amount > self.level:
+    def allows(self, amount: float) -> bool:
+        return amount <= self.level + _ROUNDING
+
+    def take(self, amount: float = 1.0) -> bool:
+        """Take all of the amount, 0 or more, or nothing."""
+        if not self.allows(amount):
             return False
         self.settle(0.0, amount)
         return True
 
     def settle(self, taken: float, used: float) -> None:
-        """Correct what was taken to what turned out to be used."""
-        self._end_window_in_time()
-        if self._began is None:
-            self._began = self._clock()
-        self._spent = max(0.0, self._spent + used - taken)
-
-    def _end_window_in_time(self) -> None:
-        if self._began is not None and self._clock() - self._began >= _DAY:
-            self._spent = 0.0
-            self._began = None
+        """Correct what was taken to what turned out to be used; what does not fit in is lost."""
+        self._level = min(self._amount, self.level + taken - used)
+        if self._since is None:
+            self._since = self._clock()
 
 
-@dataclass(slots=True, eq=False)
-class _Charge:
-    """What was set aside for one request."""
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A limit of the budget that does not allow a request, and the seconds until it does, if it does."""
 
-    expected: Usage
-    is_settled: bool = False
+    limit: str
+    wait: float | None
+
+
+_AMOUNTS: dict[str, Callable[[Usage], float]] = {
+    "requests_per_minute": lambda usage: usage.requests,
+    "tokens_per_minute": lambda usage: usage.input_tokens + usage.output_tokens,
+    "usd_per_day": lambda usage: usage.usd or 0.0,
+}
 
 
 class BudgetTracker(ReentrantCriticalSection):
@@ -219,30 +176,25 @@ class BudgetTracker(ReentrantCriticalSection):
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        requests, tokens, dollars = budget.requests_per_minute, budget.tokens_per_minute, budget.usd_per_day
-        self._needs_price = dollars is not None
-        self._limits: dict[str, tuple[TokenBucket | DailySum, Callable[[Usage], float]]] = {}
-        if requests is not None:
-            bucket = TokenBucket(requests / _MINUTE, requests, clock)
-            self._limits["requests_per_minute"] = bucket, lambda usage: usage.requests
-        if tokens is not None:
-            bucket = TokenBucket(tokens / _MINUTE, tokens, clock)
-            self._limits["tokens_per_minute"] = bucket, lambda usage: usage.input_tokens + usage.output_tokens
-        if dollars is not None:
-            self._limits["usd_per_day"] = DailySum(dollars, clock), lambda usage: usage.usd or 0.0
+        self._needs_price = budget.usd_per_day is not None
+        self._limits: dict[str, tuple[Limit, Callable[[Usage], float]]] = {}
+        for name, amount_of in _AMOUNTS.items():
+            limit = getattr(budget, name)
+            if limit is not None:
+                rate = None if name == "usd_per_day" else limit / _MINUTE
+                self._limits[name] = Limit(limit, rate=rate, clock=clock), amount_of
 
     @step
     def spent_limit(self) -> str | None:
         """The limit that allows no request at all now, if one does not."""
-        for name, (limit, _) in self._limits.items():
-            if limit.is_spent:
-                return name
-        return None
+        return next((name for name, (limit, _) in self._limits.items() if limit.is_spent), None)
 
     @step
     def limit_on(self, expected: Usage) -> str | None:
         """The limit that does not allow this now, if one does not."""
-        return next((name for name, (limit, amount) in self._limits.items() if amount(expected) > limit.level), None)
+        return next(
+            (name for name, (limit, amount) in self._limits.items() if not limit.allows(amount(expected))), None
+        )
 
     @step
     def room(self) -> float:
@@ -262,7 +214,8 @@ class BudgetTracker(ReentrantCriticalSection):
         denied_by = self._take(expected)
         if denied_by is not None:
             raise BudgetExhausted(denied_by, self.wait(denied_by, expected))
-        return partial(self._settle, _Charge(expected))
+        unsettled = [expected]
+        return lambda used: self._settle(unsettled, used)
 
     @step
     def wait(self, limit: str, expected: Usage) -> float | None:
@@ -271,22 +224,45 @@ class BudgetTracker(ReentrantCriticalSection):
         return bucket.wait(amount(expected))
 
     @step
-    def _settle(self, charge: _Charge, used: Usage) -> None:
-        """Correct what was set aside to what was used; `used.usd` of None leaves the dollars as they were expected."""
-        if charge.is_settled:
-            return
-        charge.is_settled = True
-        expected = charge.expected
-        used = replace(used, usd=expected.usd) if used.usd is None else used
-        for limit, amount in self._limits.values():
-            limit.settle(amount(expected), amount(used))
+    def _settle(self, unsettled: list[Usage], used: Usage) -> None:
+        """Correct what was set aside to what was used, once; `used.usd` of None leaves the dollars as they were expected."""
+        while unsettled:
+            expected = unsettled.pop()
+            used = replace(used, usd=expected.usd) if used.usd is None else used
+            for limit, amount in self._limits.values():
+                limit.settle(amount(expected), amount(used))
 
     @step
     def _take(self, expected: Usage) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
-        for name, (limit, amount) in self._limits.items():
-            if amount(expected) > limit.level:
-                return name
-        for limit, amount in self._limits.values():
+        denied_by = next(
+            (name for name, (limit, amount) in self._limits.items() if not limit.allows(amount(expected))), None
+        )
+        for limit, amount in self._limits.values() if denied_by is None else ():
             limit.take(amount(expected))
-        return None
+        return denied_by
+
+
+class Allowance:
+    """What the budget allows one run of a metric; as `ragspan.judges.session.Allowance` has it.
+
+    The task's context holds it. It does not know the run: garbage in a cycle would wait for the collector, which stops all
+    requests of the application when it goes through the whole heap.
+    """
+
+    def __init__(self, budget: BudgetTracker) -> None:
+        self._budget = budget
+        self.denial: Denial | None = None
+        """Of a request."""
+
+    def reserve(self, expected: Usage) -> Settle:
+        try:
+            return self._budget.reserve(expected)
+        except BudgetExhausted as error:
+            self.denial = Denial(error.limit, error.wait)
+            raise
+
+    def spent(self) -> Denial | None:
+        """What denies any request at all now."""
+        limit = self._budget.spent_limit()
+        return None if limit is None else Denial(limit, self._budget.wait(limit, _LEAST))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
@@ -63,18 +62,16 @@ class EmitterGroup:
             (emitter, threads.submit(context_of_worker().run, ask, emitter)) for emitter, threads in self._emitters
         ]
         concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + _GRACE)
-        return [self._answer(emitter, answer) for emitter, answer in asked]
-
-    def _answer(self, emitter: Emitter, answer: Future[object]) -> object:
-        if not answer.done():
-            answer.cancel()
-            self._log.report("emitter_late", "%s did not answer in time", type(emitter).__name__)
-            return False
-        error = answer.exception()
-        if error is not None:
-            self._log.failed("emitter", error, type(emitter).__name__)
-            return False
-        return answer.result()
+        for emitter, answer in asked:
+            if not answer.done():
+                answer.cancel()
+                self._log.report("emitter_late", "%s did not answer in time", type(emitter).__name__)
+            elif (error := answer.exception()) is not None:
+                self._log.failed("emitter", error, type(emitter).__name__)
+        return [
+            answer.done() and not answer.cancelled() and not answer.exception() and answer.result()
+            for _, answer in asked
+        ]
 
 
 @dataclass(slots=True)

@@ -22,8 +22,7 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
-from ragspan.engine.allowance import Denial
-from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.budget import BudgetTracker, Denial
 from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
 from ragspan.exceptions import ConfigurationError
@@ -42,8 +41,6 @@ _RECENT: Final = 500
 _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
 """By how many answers the judge may be asked about more or fewer than the share at most: few for a new process, then more, for a
 threshold that moves little keeps the most doubtful ones."""
-_MEMORY: Final = 0.9
-"""How much of what an answer costs is remembered with each answer."""
 
 
 def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
@@ -180,7 +177,7 @@ class JudgeShareDecisions:
         self._budget = budget
         self._threshold = DoubtThreshold(share)
         self._cost = Usage(requests=len(self._metrics))
-        """Of one answer, as far as it is known."""
+        """Of the latest answer, or the least."""
         self._labels = meter.create_counter(
             semconv.METRIC_LABELS,
             unit="{answer}",
@@ -210,27 +207,13 @@ class JudgeShareDecisions:
     def count(self, scored: ScoredRecord, usages: Iterable[Usage]) -> None:
         """Count what came of an answer, and what the judge took for it."""
         if scored.asked is not None and (used := sum(usages, Usage())).requests:
-            self._cost = _mixed(self._cost, used)
+            self._cost = used
         for name in self._metrics & scored.outcomes.keys():
             found = judged(scored.outcomes[name], scored.asked)
             if found is not None:
                 part, label = found
                 labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
                 self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(name), **labels}))
-
-
-def _mixed(before: Usage, latest: Usage) -> Usage:
-    """Costs rise at once and fall slowly: an answer that takes more than is left would be judged by some metrics only."""
-
-    def mixed(old: float, new: float) -> float:
-        return max(float(new), _MEMORY * old + (1 - _MEMORY) * new)
-
-    return Usage(
-        requests=round(mixed(before.requests, latest.requests)),
-        input_tokens=round(mixed(before.input_tokens, latest.input_tokens)),
-        output_tokens=round(mixed(before.output_tokens, latest.output_tokens)),
-        usd=None if latest.usd is None else mixed(before.usd or 0.0, latest.usd),
-    )
 
 
 class TableDecisions:

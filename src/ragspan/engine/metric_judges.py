@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from ragspan.engine.budget import Budget
 from ragspan.engine.threads import call_guarded
@@ -42,7 +42,7 @@ def make_fallback_judge(budget: Budget) -> Judge | ClaimsJudge | None:
         if fallback == "skip":
             return None
         fallback = OverlapJudge() if fallback == "overlap" else judge_part(fallback)()
-    return fallback if _is_judge(fallback) else ClaimsJudge(fallback)
+    return cast("Judge", fallback) if callable(getattr(fallback, "extract_claims", None)) else ClaimsJudge(fallback)
 
 
 def spenders_of(metric: object) -> Iterator[Spender]:
@@ -95,10 +95,6 @@ def screens_of(metrics: Iterable[Metric]) -> dict[str, Metric | None]:
     embedded = OverlapJudge()
     asking = [metric for metric in metrics if not isinstance(getattr(metric, _JUDGE, embedded), OverlapJudge)]
     return {metric.name: with_judge(metric, embedded) for metric in asking}
-
-
-def _is_judge(fallback: Judge | Verifier) -> TypeGuard[Judge]:
-    return callable(getattr(fallback, "extract_claims", None))
 
 
 def _values_of(metric: object) -> Iterator[object]:

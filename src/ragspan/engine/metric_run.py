@@ -3,14 +3,12 @@
 Guarantees:
 - A run has exactly one outcome. What the metric raises, `SystemExit` included, an answer that is not an outcome, and silence
   until the timeout become a `MetricFailure`.
-- Nobody waits for a run that has timed out. It is cancelled, but may swallow that.
+- Nobody waits for a run that has timed out. It is cancelled, but may swallow that. A plain `def score` runs in a few threads at most.
 - Where the budget denies the metric's judge a request, the fallback judge takes over at once, in the same run. What was
   spent until then counts, and is on the outcome.
 - Where the judge is asked about a share of the answers, the embedded judge scores first. Its score stays where the judge is not
   asked, fails, or is denied by the budget.
 - Where the engine waits for its budget, a run whose minute is spent begins anew when time has added to it.
-- A metric that keeps on hanging holds a bounded number of tasks or threads. A run that has timed out and not ended is lost;
-  with too many lost runs the metric is not started again until one of them ends.
 """
 
 from __future__ import annotations
@@ -22,12 +20,9 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
 
-from ragspan.engine.allowance import Allowance
-from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.budget import Allowance, BudgetTracker
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.judge_share_decisions import Decision, beside_screen
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of, with_judge
@@ -41,8 +36,6 @@ from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 from ragspan.usage import Usage
-
-_InWork: TypeAlias = "asyncio.Task[None] | Future[Any]"
 
 NOT_ASKED = "not_asked"
 MAX_THREADS = 16  # of one metric
@@ -65,8 +58,7 @@ class MetricCall:
             self._threads = threads if all(bound) else DaemonThreads(MAX_THREADS, name=threads.name)
             self._in_thread = functools.partial(run_in_loop, metric.score)
 
-    async def __call__(self, record: RagRecord, note_thread: Callable[[Future[Any]], None]) -> object:
-        """What the metric answers. `note_thread` gets the call in a thread, if it is made in one."""
+    async def __call__(self, record: RagRecord) -> object:
         if self._helper is not None and self._number is not None:
             with contextlib.suppress(HelperUnavailable):
                 return await self._helper.score(self._number, record)
@@ -76,9 +68,8 @@ class MetricCall:
         else:
             context = contextvars.copy_context()
             # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
-            thread_call = self._threads.submit(context.run, call_guarded, self._in_thread, record)
-            note_thread(thread_call)
-            answer, error = await asyncio.wrap_future(thread_call)
+            calling = self._threads.submit(context.run, call_guarded, self._in_thread, record)
+            answer, error = await asyncio.wrap_future(calling)
             if error is not None:
                 raise error
         return await answer if inspect.isawaitable(answer) else answer
@@ -113,7 +104,6 @@ class MetricRunner:
     Args:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
         parts: of its engine.
-        concurrency: records that are scored at the same time.
         timeout: seconds that a run may take; where the judge is asked about a share of the answers, each of both judges.
         has_share: whether it is asked about a share of the answers.
         screen: the metric with the embedded judge, for the others; None if that cannot score it.
@@ -124,15 +114,12 @@ class MetricRunner:
         metric: Metric,
         parts: RunnerParts,
         *,
-        concurrency: int,
         timeout: float,
         has_share: bool = False,
         screen: Metric | None = None,
     ) -> None:
         self.name = metric.name
         self.parts = parts
-        self.lost: set[_InWork] = set()
-        """Runs from their timeout until they end."""
         self._metric = metric
         self._timeout = timeout
         self._timed_out = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
@@ -140,11 +127,8 @@ class MetricRunner:
         """Whether its judge spends money."""
         self._is_paid_for = parts.budget is not None and self.is_paid
         threads = parts.judge_threads
-        # Twice the concurrency: runs that need a moment to clean up after their cancellation are not a sign of trouble.
-        self._max_lost = 2 * max(concurrency, MAX_THREADS)
         if not inspect.iscoroutinefunction(metric.score):
-            self._max_lost = min(concurrency, MAX_THREADS)  # with all threads lost, waiting for one is pointless
-            threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
+            threads = DaemonThreads(MAX_THREADS, name=f"ragspan-{metric.name}")
         fallback = None if parts.fallback_judge is None else with_judge(metric, parts.fallback_judge)
         self.has_share = has_share
         self._own = MetricCall(metric, threads, parts.helper)
@@ -173,12 +157,6 @@ class MetricRunner:
         run = MetricTask(runner=self, decision=decision if self.has_share else None)
         if isinstance(self._metric, Announcing):
             call_guarded(self._metric.announce, record, session)
-        if len(self.lost) >= self._max_lost:
-            message = (
-                f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
-            )
-            run.end(MetricFailure(error_type="stuck", message=message))
-            return run
         if run.decision is not None:
             run.decision.expect(self.name)
         budget, loop = self.parts.budget, asyncio.get_running_loop()
@@ -206,7 +184,7 @@ class MetricRunner:
             if denial is None and run.allowance is not None and self._is_paid_for:
                 denial = run.allowance.spent()
             if denial is None:
-                outcome = await outcome_of(self._own, record, run.note_thread)
+                outcome = await outcome_of(self._own, record)
                 if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
                     denial = run.allowance.denial
             if denial is None or denial.wait is None or not self.parts.waits_for_budget or run.allowance is None:
@@ -224,7 +202,7 @@ class MetricRunner:
         try:
             outcome: Outcome = NotApplicable(reason=NOT_ASKED)
             if self._screen is not None:
-                outcome = await outcome_of(self._screen, record, run.note_thread)
+                outcome = await outcome_of(self._screen, record)
             run.screened = await self.parts.redaction.outcome(outcome)
             await decision.by(self.name, outcome)
         finally:
@@ -238,7 +216,7 @@ class MetricRunner:
         if self._fallback is None:
             return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
         without_budget()  # the fallback's judge is the user's choice for when there is no budget
-        outcome = await outcome_of(self._fallback, record, run.note_thread)
+        outcome = await outcome_of(self._fallback, record)
         return replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
 
     def _unscored(self, record: RagRecord, reason: str, detail: str | None = None) -> NotApplicable:
@@ -274,7 +252,6 @@ class MetricTask:
     """Done when there is an outcome."""
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
-    thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
 
     def limit_time(self, seconds: float, outcome: Outcome) -> None:
@@ -287,10 +264,6 @@ class MetricTask:
     def stop_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
-
-    def note_thread(self, call: Future[Any]) -> None:
-        """It works in a thread."""
-        self.thread_call = call
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""
@@ -311,18 +284,7 @@ class MetricTask:
 
     def cancel(self, outcome: Outcome) -> None:
         """End it with this outcome, if it has not ended, and let what works on it know."""
-        if self.outcome is not None:
-            return
-        task, call = self.task, self.thread_call
-        self.end(outcome)
-        if task is None:
-            return
-        task.cancel()
-        if call is None or call.done():
-            self._count_as_lost(task)
-        elif not call.cancel():  # it has begun in its thread
-            self._count_as_lost(call)
-
-    def _count_as_lost(self, work: _InWork) -> None:
-        self.runner.lost.add(work)
-        work.add_done_callback(self.runner.lost.discard)
+        if self.outcome is None:
+            self.end(outcome)
+            if self.task is not None:
+                self.task.cancel()

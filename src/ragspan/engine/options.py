@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -54,7 +54,6 @@ class Options(ProcessorOptions):
     metrics: Sequence[Metric]
     emitters: Sequence[Emitter]
     sample_rate: float
-    metric_sample_rates: Mapping[str, float]
     score_unsampled: bool
     budget: Budget | None
     metric_timeout: float
@@ -74,14 +73,9 @@ class Options(ProcessorOptions):
         _check_emitters(self.emitters)
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
-        instance(Mapping, "a mapping of shares by metric").check_fields(self, "metric_sample_rates")
         when = self.judge_when
-        object.__setattr__(self, "metric_sample_rates", {**(when.rates if when else {}), **self.metric_sample_rates})
         for name in when.metrics if when else ():
             one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
-        for name, rate in self.metric_sample_rates.items():
-            one_of(*(metric.name for metric in self.metrics)).check("a name in metric_sample_rates", name)
-            SHARE.check(f"metric_sample_rates[{name!r}]", rate)
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
         if self.judge_share is not None:
@@ -109,7 +103,7 @@ class Options(ProcessorOptions):
             return NOT_SAMPLED
         if self.judge_when is not None and self.judge_when.chooses(metric, facts) is False:
             return NOT_MET
-        rate = self.metric_sample_rates.get(metric, self.sample_rate)
+        rate = self.judge_when.rates.get(metric, self.sample_rate) if self.judge_when else self.sample_rate
         return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
 
     @property

@@ -1,7 +1,6 @@
 """The end of the process.
 
 Guarantees:
-- The hooks last as long as the process, and hold engines weakly: they keep none alive.
 - At its end the engines that had work get their `exit_timeout` to finish it, all at the same time and once in all: first
   when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
   threads may serve, and submit, in between.
@@ -30,27 +29,21 @@ from ragspan.throttled_log import ThrottledLog
 
 
 class Drains(Protocol):
-    """An engine or a sink, which can be asked to finish its work."""
-
-    @property
-    def exit_timeout(self) -> float:
-        """Seconds that the end of the process may wait for it."""
-
-    def flush(self, timeout: float) -> bool:
-        """Finish what was submitted; False if that took too long."""
+    """An engine or a sink, which can be asked to finish its work; see `BackgroundProcessor`."""
 
     is_ending: bool
-    """Whether what is submitted pushes nothing out."""
-
-    def end(self, timeout: float) -> object:
-        """Take nothing any more, finish what can be finished, and give up the rest."""
-
-    def tell_end(self) -> None:
-        """Say in the log what the end of the process has cost."""
 
     @property
-    def can_wait(self) -> bool:
-        """Whether `flush` and `shutdown` can wait in this thread; not in a signal handler that interrupted one of its steps."""
+    def exit_timeout(self) -> float: ...
+
+    @property
+    def can_wait(self) -> bool: ...
+
+    def flush(self, timeout: float) -> bool: ...
+
+    def end(self, timeout: float) -> object: ...
+
+    def tell_end(self) -> None: ...
 
 
 _FIRST = 1  # the first process of a container: it survives its own signals, and scores on
@@ -112,17 +105,14 @@ class _Exit:
         if _engines():
             _sigterm.look()
             self._flush()
-            if _ends_without_atexit():
+            if sys.version_info < (3, 13) and is_multiprocessing_child():  # which runs no `atexit`
                 self._finish_and_tell()
 
     def end_by_signal(self) -> bool:
         """False, and nothing is done, if the signal interrupted what this would have to wait for."""
         if not all(engine.can_wait for engine in _engines()):
             return False
-        if os.getpid() == _FIRST:
-            self._flush()
-        else:
-            self._finish_and_tell()
+        self._flush() if os.getpid() == _FIRST else self._finish_and_tell()
         return True
 
     def _flush(self) -> None:
@@ -156,10 +146,9 @@ class _Exit:
             call_guarded(engine.tell_end)
 
 
-def _ends_without_atexit() -> bool:
-    """True in the children of multiprocessing, before Python 3.13."""
+def is_multiprocessing_child() -> bool:
     process = sys.modules.get("multiprocessing.process")
-    return sys.version_info < (3, 13) and process is not None and process.parent_process() is not None
+    return process is not None and process.parent_process() is not None
 
 
 def _engines() -> list[Drains]:

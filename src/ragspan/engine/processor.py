@@ -22,15 +22,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import index
-from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
 from ragspan.config import DropPolicy
-from ragspan.engine.budget import TokenBucket
-from ragspan.engine.process_end import is_over, watch_exit, watch_sigterm
+from ragspan.engine.budget import Limit
+from ragspan.engine.process_end import is_multiprocessing_child, is_over, watch_exit, watch_sigterm
 from ragspan.engine.record_queue import Item, RecordQueue
-from ragspan.engine.sigterm import is_pool_worker
 from ragspan.engine.stats import ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
 from ragspan.engine.worker import Work, Worker
@@ -102,8 +100,8 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
-            if not is_pool_worker():  # whose main thread does the work, and sets a handler then
-                self._look_at_sigterm()
+            if options.drain_on_sigterm and not is_multiprocessing_child():  # which ends at once until it has work
+                watch_sigterm()
 
     @abstractmethod
     def _make_work(self, log: ThrottledLog) -> Work:
@@ -175,7 +173,7 @@ class BackgroundProcessor(ABC):
 
     @property
     def is_ending(self) -> bool:
-        """Whether the process ends. Then nothing that comes pushes out what is there."""
+        """Whether the process ends, so that nothing that comes pushes out what is there."""
         return self._queue.is_ending
 
     @is_ending.setter
@@ -208,9 +206,7 @@ class BackgroundProcessor(ABC):
     def __enter__(self: _P) -> _P:  # noqa: PYI019 - Python 3.10 has no Self
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()
 
     def _assemble(self) -> None:
@@ -226,7 +222,7 @@ class BackgroundProcessor(ABC):
             max_bytes=options.queue_bytes,
             drop=options.drop,
             wake_worker=lambda: self._worker.wake(),  # noqa: PLW0108 - the two need each other
-            rate_limit=None if rate is None else TokenBucket(rate, max(1.0, rate)),
+            rate_limit=None if rate is None else Limit(max(1.0, rate), rate=rate),
         )
         self._log = ThrottledLog(count=self._queue.record_error)
         self._worker = Worker(
@@ -247,10 +243,10 @@ class BackgroundProcessor(ABC):
         return self._work
 
     def _tell_drops(self, message: str) -> None:
-        dropped, self._told = self._queue.stats.dropped.get("shutdown", 0) - self._told, self._told
-        if dropped:
-            self._told += dropped
-            log_line(logging.WARNING, message, dropped)
+        dropped = self._queue.stats.dropped.get("shutdown", 0)
+        if dropped > self._told:
+            log_line(logging.WARNING, message, dropped - self._told)
+            self._told = dropped
 
     def _look_at_sigterm(self) -> None:
         if self._processor_options.drain_on_sigterm:
@@ -269,7 +265,7 @@ class BackgroundProcessor(ABC):
         finished_before = queue.stats.done
         if not self._worker.is_current_thread:
             queue.wait_until_out(deadline.minus_reserve())
-        abandoned = len(queue.abandon() or ())
+        abandoned = len([*(queue.abandon() or ()), *(queue.drop_in_work("shutdown") or ())])
         self._worker.is_stopping = True
         if self._work is not None:
             self._work.stop(deadline)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.config import DropPolicy
-from ragspan.engine.budget import TokenBucket
+from ragspan.engine.budget import Limit
 from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.engine.threads import Deadline, ReentrantCriticalSection, step
 from ragspan.outcomes import ScoredRecord
@@ -68,7 +68,7 @@ class RecordQueue(ReentrantCriticalSection):
         max_bytes: int,
         drop: DropPolicy,
         wake_worker: Callable[[], None],
-        rate_limit: TokenBucket | None = None,
+        rate_limit: Limit | None = None,
     ) -> None:
         super().__init__()
         self._max_count = max_count
@@ -144,7 +144,7 @@ class RecordQueue(ReentrantCriticalSection):
         item.sequence = self.stats.submitted
         (self._awaited if is_awaited else self._waiting).append(item)
         self.bytes += item.size
-        self._see_to_worker()
+        self.see_to_worker()
         return evicted
 
     @step
@@ -202,27 +202,33 @@ class RecordQueue(ReentrantCriticalSection):
     @step
     def see_to_worker(self) -> None:
         """Start a worker if something waits and there is none: perhaps no thread could be started before."""
-        self._see_to_worker()
+        if self.worker_sleeps and (self._waiting or self._awaited):
+            self.worker_sleeps = False
+            self._later.append(self._wake_worker)
 
     @step
-    def drop_in_work(self) -> Sequence[Item]:
-        """Drop what the worker had in work when its event loop broke."""
-        return self._drop_in_work("worker_error")
+    def drop_in_work(self, reason: DropReason = "worker_error") -> Sequence[Item]:
+        """Drop what the worker has in work; returns it."""
+        items = [*self._in_work.values()]
+        self._in_work.clear()
+        self.bytes -= sum(item.size for item in items)
+        self._drop(items, reason, in_flight=-1)
+        return items
 
     @step
     def abandon(self) -> Sequence[Item]:
-        """Drop all that is not out yet; returns it."""
+        """Drop all that waits; returns it."""
         waiting = [*self._waiting, *self._awaited]
         self._waiting.clear()
         self._awaited.clear()
         self.bytes -= sum(item.size for item in waiting)
         self._drop(waiting, "shutdown", queued=-1)
-        return [*waiting, *self._drop_in_work("shutdown")]
+        return waiting
 
     @step
     def _enlist(self, is_out: queue.SimpleQueue[None]) -> None:
         self._waiters[is_out] = self.stats.submitted
-        self._see_to_worker()  # perhaps no thread could be started before
+        self.see_to_worker()  # perhaps no thread could be started before
         self._tell_waiters()
 
     # What follows runs inside a step.
@@ -270,13 +276,6 @@ class RecordQueue(ReentrantCriticalSection):
             self._tell_end(item, Dropped(reason=reason))
         self._tell_waiters()
 
-    def _drop_in_work(self, reason: DropReason) -> Sequence[Item]:
-        items = [*self._in_work.values()]
-        self._in_work.clear()
-        self.bytes -= sum(item.size for item in items)
-        self._drop(items, reason, in_flight=-1)
-        return items
-
     def _tell_end(self, item: Item, result: ScoredRecord | Dropped) -> None:
         if item.on_end is not None:
             self._later.append(functools.partial(item.on_end, result))
@@ -287,11 +286,6 @@ class RecordQueue(ReentrantCriticalSection):
             if not left or min(left) > sequence:
                 del self._waiters[is_out]
                 is_out.put(None)
-
-    def _see_to_worker(self) -> None:
-        if self.worker_sleeps and (self._waiting or self._awaited):
-            self.worker_sleeps = False
-            self._later.append(self._wake_worker)
 
 
 def _one_more(counts: Mapping[str, int], key: str) -> dict[str, int]:

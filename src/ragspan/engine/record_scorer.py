@@ -83,7 +83,6 @@ class RecordScorer:
             MetricRunner(
                 metric,
                 parts,
-                concurrency=options.concurrency,
                 timeout=options.metric_timeout,
                 has_share=metric.name in screens,
                 screen=screens.get(metric.name),

@@ -16,9 +16,8 @@ Until the first submit there is no thread. From then on the engine lives until `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, JudgingPlace, UnknownContextsRule, is_enabled
@@ -41,8 +40,6 @@ if TYPE_CHECKING:  # what these load is needed where an engine is made, not wher
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
-_NONE: Mapping[str, float] = MappingProxyType({})
-
 
 class ScoringEngine(BackgroundProcessor):
     """Scores captured answers in the background.
@@ -59,8 +56,6 @@ class ScoringEngine(BackgroundProcessor):
         concurrency: records that are in work at the same time, at least 1.
         sample_rate: share of the answers that are scored, 0..1, chosen by trace id; the others are emitted as well,
             with `NotApplicable("not_sampled")`.
-        metric_sample_rates: shares of single metrics by name, 0..1, in place of `sample_rate`. All go by the same draw: what
-            a metric with a lower share scores, those with a higher one score as well.
         score_unsampled: score answers whose trace is not sampled, too.
         max_records_per_second: captures that are let in, more than 0: as many at once as in a second, at least one, and on
             average as many a second; the others are dropped as `rate_limited`. None means no limit.
@@ -78,7 +73,7 @@ class ScoringEngine(BackgroundProcessor):
             `RAGSPAN_REDACT`; False redacts nothing.
         judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`: conditions on `tag`,
             `metadata.<key>`, `session`, `user`, `model`, `environment`, `latency` and `screen` (the embedded judge's score), and a
-            rate for each metric. A metric has no score of the others, for the reason `judge_when`.
+            rate for each metric, in place of `sample_rate`. A metric has no score of the others, for the reason `judge_when`.
         judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads
             all, and the judge is asked about the most doubtful ones, and about a random part: a quarter of the share, or what
             follows a colon, as in `"0.2:0.1"`. The random part is what the true rate of failures is estimated from. None asks
@@ -104,7 +99,6 @@ class ScoringEngine(BackgroundProcessor):
         drop: DropPolicy = "oldest",
         concurrency: int = 16,
         sample_rate: float = 1.0,
-        metric_sample_rates: Mapping[str, float] = _NONE,
         score_unsampled: bool = False,
         max_records_per_second: float | None = None,
         budget: Budget | None = None,
@@ -129,7 +123,6 @@ class ScoringEngine(BackgroundProcessor):
             drop=drop,
             concurrency=concurrency,
             sample_rate=sample_rate,
-            metric_sample_rates=metric_sample_rates,
             score_unsampled=score_unsampled,
             max_records_per_second=max_records_per_second,
             budget=budget,

@@ -3,18 +3,15 @@
 Guarantees:
 - Where nobody handles the signal it waits for the engines, `exit_timeout` at most. Then the process ends by the signal, as it
   would without ragspan. If it interrupts a `submit` or a `shutdown`, that goes on first.
-- A handler of the application's, or of a server's, stays as it is and decides alone. It ends the process by Python's usual
-  end, which waits for scores.
-- uvicorn's handler ends the server. Then uvicorn sets the handler from before, and raises the signal for it: if that is the
-  system's, which would end the process at once, ours is set first.
+- A handler of the application's, or of a server's, stays as it is and decides alone. uvicorn, when it ends, sets the handler from before
+  and raises the signal for it: if that is the system's, which would end the process at once, ours is set first.
 - Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
   looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread
   alone set a handler: that is asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
-- Nothing is changed where the signal is ignored, or handled by something that is not Python. Nothing is kept of a parent that
-  forked: a child ends at once, as it would without ragspan, until it has work of its own.
-- A worker of a `multiprocessing.Pool` ends, whatever it waits for. `terminate()` takes the lock for which its workers wait and
-  keeps it. Where the signal comes between two waits for that lock, Python runs no handler before the second one ends, which it
-  never does. So a thread sends the signal again until the handler has begun.
+- The handler begins, whatever the main thread waits for. Where the signal comes between two steps of a wait, such as that of a worker of
+  `multiprocessing.Pool` for a lock that `terminate()` keeps, Python runs no handler before the wait ends. So a thread sends it again.
+- Nothing is changed where the signal is ignored, or handled by something that is not Python. The child of a fork ends at once, as it would
+  without ragspan, until it has work of its own.
 """
 
 from __future__ import annotations
@@ -49,6 +46,7 @@ class SigtermWatch:
         self._drain = drain
         self._has_begun = self._is_draining = False
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self._waking: threading.Thread | None = None
         self._asked_at: float | None = None
         self._ask_main_thread = _main_thread_call(self._take_over)
         self._raise_again = _main_thread_call(lambda: signal.raise_signal(signal.SIGTERM))
@@ -58,9 +56,16 @@ class SigtermWatch:
         """See that the signal waits for scores; from any thread.
 
         Args:
-            log: where to say that it does not.
+            log: of an engine that has work; where to say that the signal does not wait.
         """
-        if not _ends_at_once(_handler()):
+        handler = _handler()
+        if handler == self._end and log is not None and self._wakeup is not None and self._waking is None:
+            self._waking = threading.Thread(
+                target=self._wake, args=self._wakeup[:1], name="ragspan-sigterm", daemon=True
+            )
+            with contextlib.suppress(RuntimeError):  # no thread can be started
+                self._waking.start()
+        if not _ends_at_once(handler):
             return
         if threading.current_thread() is threading.main_thread():
             self._take_over()
@@ -80,11 +85,31 @@ class SigtermWatch:
         if handler is signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # another interpreter of this process may set none
                 signal.signal(signal.SIGTERM, self._end)
-                if is_pool_worker() and self._wakeup is None:
-                    self._wake_main_thread()
+                self._hear_of_signals()
         elif _ends_at_once(handler):
             server = handler.__self__
             server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
+
+    def _hear_of_signals(self) -> None:
+        """Have Python write each signal to a socket, unless others hear of signals already, or threads are greenlets."""
+        if self._wakeup is not None or "gevent.monkey" in sys.modules or "eventlet.patcher" in sys.modules:
+            return
+        others = signal.set_wakeup_fd(-1)
+        if others >= 0:
+            signal.set_wakeup_fd(others)
+            return
+        self._wakeup = socket.socketpair()
+        self._wakeup[1].settimeout(0)
+        signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
+
+    def _wake(self, reader: socket.socket) -> None:
+        """Send the signal again to the main thread until the handler has begun."""
+        while signal.SIGTERM not in reader.recv(64):
+            pass
+        time.sleep(_MISSED)
+        while not self._has_begun and _handler() == self._end:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+            time.sleep(_MISSED)
 
     def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's
         self._has_begun = True
@@ -101,27 +126,6 @@ class SigtermWatch:
         signal.raise_signal(number)
         signal.signal(number, self._end)  # the first process of a container survives its own signals
 
-    def _wake_main_thread(self) -> None:
-        """See that the handler begins when the signal has come, unless others hear of signals already."""
-        others = signal.set_wakeup_fd(-1)
-        if others >= 0:
-            signal.set_wakeup_fd(others)
-            return
-        reader, writer = self._wakeup = socket.socketpair()
-        writer.settimeout(0)
-        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-
-        def wake() -> None:
-            while signal.SIGTERM not in reader.recv(64):
-                pass
-            time.sleep(_MISSED)
-            while not self._has_begun:
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-                time.sleep(_MISSED)
-
-        with contextlib.suppress(RuntimeError):  # no thread can be started
-            threading.Thread(target=wake, name="ragspan-sigterm", daemon=True).start()
-
     def _forget(self) -> None:
         """In the child of a fork: what was the parent's is undone."""
         self._asked_at = None
@@ -130,7 +134,7 @@ class SigtermWatch:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if self._wakeup is not None:
             signal.set_wakeup_fd(-1)
-            self._wakeup = None
+            self._wakeup = self._waking = None
 
 
 class _RaisedAgain(list[int]):
@@ -143,12 +147,6 @@ class _RaisedAgain(list[int]):
     def __reversed__(self) -> Iterator[int]:
         self._before()
         return super().__reversed__()
-
-
-def is_pool_worker() -> bool:
-    """Whether this process is one of a `multiprocessing.Pool`."""
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and "PoolWorker" in process.current_process().name
 
 
 def _handler() -> Any:

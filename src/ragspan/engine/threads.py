@@ -21,15 +21,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import os
+import selectors
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
-
-from ragspan.forks import keep_inherited
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -55,20 +53,19 @@ def call_guarded(call: Callable[..., _T], *args: Any) -> tuple[_T, None] | tuple
 class Deadline:
     """The end of a timeout that begins now. A negative timeout is over at once; `math.inf` never is."""
 
-    def __init__(self, timeout: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = clock()
+    def __init__(self, timeout: float) -> None:
+        self._began = time.monotonic()
         self._timeout = timeout
 
     def minus_reserve(self) -> Deadline:
         """An earlier end, which leaves a tenth of the time, and a second at most, for sending what is there."""
         left = self.remaining
-        return Deadline(left - min(left * _RESERVE, _MAX_RESERVE), clock=self._clock)
+        return Deadline(left - min(left * _RESERVE, _MAX_RESERVE))
 
     @property
     def elapsed(self) -> float:
         """Seconds since it began."""
-        return self._clock() - self._began
+        return time.monotonic() - self._began
 
     @property
     def remaining(self) -> float:
@@ -132,49 +129,44 @@ class DaemonThreads(ThreadPoolExecutor):
         self.name = name
         self._changed = threading.Condition()
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._alive = 0
-        self._idle = 0
+        self._alive = self._idle = 0
         self._closed = False
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
         """The future of `fn(*args, **kwargs)`; it fails if this is shut down, or has no thread and can start none."""
         future: Future[_T] = Future()
-        call = (future, functools.partial(fn, *args, **kwargs))
         with self._changed:
             self._calls = deque(waiting for waiting in self._calls if not waiting[0].cancelled())
             if self._closed:
                 future.set_exception(RuntimeError("these threads have been shut down"))
                 return future
-            self._calls.append(call)
+            self._calls.append((future, functools.partial(fn, *args, **kwargs)))
             needs_thread = len(self._calls) > self._idle and self._alive < self._limit
-            if needs_thread:
-                self._alive += 1
-            else:
-                self._changed.notify()
+            self._alive += needs_thread
+            self._changed.notify()
         if needs_thread:
-            self._start_thread()
+            _, error = call_guarded(threading.Thread(target=self._serve, name=self.name, daemon=True).start)
+            if error is not None:
+                self._no_thread()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
         """Let idle threads end now and the others after the calls that wait. Never waits."""
         with self._changed:
             self._closed = True
-            while cancel_futures and self._calls:
-                self._calls.popleft()[0].cancel()
+            for future, _ in self._calls if cancel_futures else ():
+                future.cancel()
             self._changed.notify_all()
 
-    def _start_thread(self) -> None:
-        """Outside the lock: a signal handler may flush while the thread starts, and needs a thread for that."""
-        thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # a limit of the system, or the end of the interpreter
-            with self._changed:
-                self._alive -= 1
-                while self._calls and not self._alive:
-                    future, _ = self._calls.popleft()
-                    if future.set_running_or_notify_cancel():
-                        future.set_exception(RuntimeError("no thread can be started"))
+    def _no_thread(self) -> None:
+        with self._changed:
+            self._alive -= 1
+            calls = [] if self._alive else [*self._calls]
+            if calls:
+                self._calls.clear()
+        for future, _ in calls:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(RuntimeError("no thread can be started"))
 
     def _serve(self) -> None:
         while (waiting := self._next()) is not None:
@@ -191,8 +183,7 @@ class DaemonThreads(ThreadPoolExecutor):
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         with self._changed:
             self._idle += 1
-            while not self._calls and not self._closed:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._calls or self._closed)
             self._idle -= 1
             if self._calls:
                 return self._calls.popleft()
@@ -201,7 +192,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:
-    """What the coroutine returns, run in an event loop of this thread's, which lives as long as the thread.
+    """What the coroutine returns, run in an event loop of this thread's.
 
     The threads of gevent are one thread, in which the worker's loop runs, and Python has one loop at a time in a thread. What
     computes and waits for nothing needs none.
@@ -210,10 +201,7 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
         asyncio.get_running_loop()
     except RuntimeError:
         return _own.loop.run(call(*args))
-    return _computed(call(*args))
-
-
-def _computed(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    coroutine = call(*args)
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -223,21 +211,22 @@ def _computed(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
 
 class _Loop:
+    """Lives as long as its thread: making one takes longer than scoring by the embedded judge.
+
+    Its selector is not one of the kernel's, which the child of a fork would share.
+    """
+
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._process = os.getpid()
+        self._loop = asyncio.SelectorEventLoop(getattr(selectors, "PollSelector", selectors.SelectSelector)())
         self.run = self._loop.run_until_complete
 
     def __del__(self) -> None:
-        if self._process == os.getpid():
-            self._loop.close()
-        else:
-            keep_inherited(self._loop)
+        self._loop.close()
 
 
 class _Own(threading.local):
     def __init__(self) -> None:
-        self.loop = _Loop()  # once a thread: making one takes longer than scoring by the embedded judge
+        self.loop = _Loop()
 
 
 _own = _Own()
@@ -265,22 +254,12 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
     def wind_down(self) -> None:
         """Cancel what is left, give it a moment to end, and close the loop, come what may."""
-        left = asyncio.all_tasks(self)
-
-        def ended(task: asyncio.Task[Any]) -> None:
-            left.discard(task)
-            if not left:
-                self.stop()
-
-        for task in tuple(left):
-            task.add_done_callback(ended)
+        tasks = asyncio.all_tasks(self)
+        for task in tasks:
             task.cancel()
         # Judges keep their connections in asynchronous generators, which are closed by this and by nothing else.
-        closing = self.create_task(self.shutdown_asyncgens())
-        left.add(closing)
-        closing.add_done_callback(ended)
-        self.call_later(_CLEAN_UP, self.stop)
-        call_guarded(self.run_forever)
+        tasks.add(self.create_task(self.shutdown_asyncgens()))
+        call_guarded(self.run_until_complete, self.create_task(asyncio.wait(tasks, timeout=_CLEAN_UP)))
         call_guarded(self.close)
 
     def _report(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:

@@ -50,10 +50,7 @@ class Work(Protocol):
         ...
 
     def worker_ended(self) -> None:
-        """The event loop has stopped and will be closed. Its tasks are cancelled next, and their items counted.
-
-        A loop that broke has a successor.
-        """
+        """The event loop has stopped and will be closed. Its tasks are cancelled next, and their items counted."""
         ...
 
 
@@ -103,16 +100,18 @@ class Worker:
     def wake(self) -> None:
         """Let it read the queue; start it if there is no thread."""
         if self._thread is not None:
-            loop = self._loop
-            if loop is not None:  # else it reads the queue when its next loop begins
-                with contextlib.suppress(RuntimeError):  # closed in the meantime
-                    loop.call_soon_threadsafe(self._read_queue, context=self._context)
+            self._call_soon(self._read_queue)  # or it reads the queue when its next loop begins
             return
         is_started = False
         try:
             is_started = self._start()
         except Exception as error:  # noqa: BLE001 - there is no thread, no memory, or the interpreter is at its end
-            self._tell_no_thread(error)
+            if not sys.is_finalizing() and "shutdown" not in str(error):
+                message = (
+                    "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; "
+                    "see the limits of threads (ulimit -u, pids.max) and of memory"
+                )
+                self._log.report("no thread", message, str(error) or type(error).__name__)
         finally:
             if not is_started:
                 self._thread = None
@@ -120,24 +119,21 @@ class Worker:
 
     def cancel(self, item: Item) -> None:
         """Stop working on an item that has been dropped."""
-        loop = self._loop
-        if loop is not None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._cancel, item, context=self._context)
-
-    def _cancel(self, item: Item) -> None:
-        for task in [task for task, its_item in self._tasks.items() if its_item is item]:
-            task.cancel()
+        task = next((task for task, its_item in list(self._tasks.items()) if its_item is item), None)
+        self._call_soon(task.cancel if task is not None else None)
 
     def stop(self, deadline: Deadline) -> None:
         """End the thread and cancel what it has in work; wait for that until the deadline."""
         self._stopping.set()
-        loop, thread = self._loop, self._thread
-        if loop is not None:
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(loop.stop, context=self._context)
-        if thread is not None and not self.is_current_thread:
-            thread.join(deadline.remaining)
+        self._call_soon(self._loop.stop if self._loop is not None else None)
+        if self._thread is not None and not self.is_current_thread:
+            self._thread.join(deadline.remaining)
+
+    def _call_soon(self, call: Callable[[], object] | None) -> None:
+        loop = self._loop
+        if loop is not None and call is not None:
+            with contextlib.suppress(RuntimeError):  # closed in the meantime
+                loop.call_soon_threadsafe(call, context=self._context)
 
     def _start(self) -> bool:
         if self._stopping.is_set() or (self._pause is not None and self._pause.remaining):
@@ -145,47 +141,32 @@ class Worker:
         self._pause = Deadline(_RESTART_PAUSE)
         self._on_start()
         self._on_work()
-        io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
-        self._thread = threading.Thread(
-            target=self._context.copy().run, args=(self._main, io_threads), name=self._name, daemon=True
-        )
+        target, threads = self._context.copy().run, DaemonThreads(_IO_THREADS, name="ragspan-io")
+        self._thread = threading.Thread(target=target, args=(self._main, threads), name=self._name, daemon=True)
         self._thread.start()
         return True
 
-    def _tell_no_thread(self, error: Exception) -> None:
-        """Say it in the thread that submits, once a minute at most: there is no other one to say it."""
-        if not sys.is_finalizing() and "shutdown" not in str(error):
-            advice = "see the limits of threads (ulimit -u, pids.max) and of memory"
-            message = (
-                "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; %s"
-            )
-            self._log.report("no thread", message, str(error) or type(error).__name__, advice)
-
-    def _main(self, io_threads: DaemonThreads) -> None:
+    def _main(self, threads: DaemonThreads) -> None:
         _tell_processor()
         while not self._stopping.is_set():
-            loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._note_error))
+            loop, error = call_guarded(lambda: WorkerLoop(threads=threads, on_error=self._note_error))
             if loop is not None:
                 self._loop = loop
                 loop.call_soon(self._read_queue, context=self._context)
-                _, error = call_guarded(self._run, loop)
+                # A metric can stop the loop, and asyncio lets SystemExit and KeyboardInterrupt out of any task.
+                while not self._stopping.is_set() and not isinstance(error, Exception):
+                    _, error = call_guarded(loop.run_forever)
+                    if error is not None:
+                        self._note_error(error)
             self._loop, self._is_ticking = None, False
             self._tasks.clear()
             call_guarded(self._work().worker_ended)
             if loop is not None:
                 loop.wind_down()
             self._queue.drop_in_work()
-            if error is not None:
+            if loop is None and error is not None:
                 self._note_error(error)
-                self._stopping.wait(_RESTART_PAUSE)
-
-    def _run(self, loop: WorkerLoop) -> None:
-        while not self._stopping.is_set():  # a metric can stop the loop, too
-            _, error = call_guarded(loop.run_forever)
-            if isinstance(error, (SystemExit, KeyboardInterrupt)):  # asyncio lets these two out of any task
-                self._note_error(error)
-            elif error is not None:  # the loop itself is broken
-                raise error
+            self._stopping.wait(_RESTART_PAUSE)
 
     def _read_queue(self) -> None:
         loop = self._loop
@@ -201,8 +182,11 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - out of memory, say
             self._queue.worker_sleeps = True
             self._note_error(error)
-        if self._queue.stats.dropped is not self._logged_drops:
-            self._tell_drops()
+        if self._queue.stats.dropped is not self._logged_drops:  # `submit` may not log
+            self._logged_drops = self._queue.stats.dropped
+            counts = ", ".join(f"{why} {number}" for why, number in self._logged_drops.items() if why not in _NO_NEWS)
+            if counts:
+                self._log.report("dropped", "captures dropped so far: %s", counts)
 
     def _tick(self, loop: WorkerLoop, idle: int = 0) -> None:
         """Call `on_work`, and again until it has been idle for some ticks."""
@@ -223,15 +207,6 @@ class Worker:
         if error is not None:
             self._note_error(error)
         self._read_queue()
-
-    def _tell_drops(self) -> None:
-        """In place of `submit`, which may not log."""
-        self._logged_drops = self._queue.stats.dropped
-        counts = ", ".join(
-            f"{reason} {number}" for reason, number in self._logged_drops.items() if reason not in _NO_NEWS
-        )
-        if counts:
-            self._log.report("dropped", "captures dropped so far: %s", counts)
 
     def _note_error(self, error: BaseException) -> None:
         if self.is_stopping:

@@ -251,17 +251,13 @@ def _asked_in_words(asked: AskedFigures) -> str:
 
 
 def _not_scored(evaluation: Evaluation) -> Iterator[str]:
-    """Why rows have no score, once for all metrics with the same reasons, and without those that the headline has."""
+    """Why rows have no score, once for all metrics with the same reasons."""
     by_reasons: dict[str, list[str]] = {}
     for summary in evaluation.summary.values():
         by_reasons.setdefault(summary.reasons, []).append(summary.metric)
-    if len(by_reasons) == 1:
-        named = evaluation.skipped.items()
-        rest = dict(one for one in summary.not_scored.items() if one not in named)
-        by_reasons = {named_counts(rest): []}
     for reasons, metrics in by_reasons.items():
-        by = f" by {', '.join(metrics)}" if metrics else ""
-        yield from [f"not scored{by}: {reasons}"] if reasons else []
+        if reasons:
+            yield f"not scored by {', '.join(metrics)}: {reasons}"
 
 
 def _headline(evaluation: Evaluation) -> str:

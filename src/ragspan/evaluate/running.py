@@ -71,7 +71,6 @@ class Plan:
     data: Any
     metrics: Sequence[Metric]
     settings: Settings
-    """Of the engine."""
     budget: Budget | None = None
     columns: ColumnChoices = field(default_factory=dict)
     by: Sequence[str] = ()

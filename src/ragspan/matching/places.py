@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragspan.matching.words import MAX_CHARACTERS, Run, Span, WordIndex, is_laid_out, spans_of, unescaped, words_of
+from ragspan.matching.words import MAX_CHARACTERS, Run, Span, WordIndex, is_laid_out, unescaped, words_of
 
 FREE, FOUND, ASKED, SILENT = range(4)
 """What a character of a part belongs to: nothing yet, a text that was found, the words apart, a part that holds no texts."""
@@ -33,11 +34,11 @@ _FEW = 8_000_000
 _MAX_SINGLY = 40
 _MAX_PLACES = 1000
 _PIECE, _STEP = 12, 8
-_ELISION = " … "
 _EDGE = 80
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
 _mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
+_taken = re.compile(rb"[^\x00]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Match:
     whole: bool
     """All words of the text stand there in order."""
     text: str
-    """What the part has of the text, in the text's own spelling."""
+    """The text itself, if it is whole; else what the part has of it."""
 
     @property
     def span(self) -> Span:
@@ -87,7 +88,8 @@ class LiteralPlaces:
         else:
             self._left -= 100 if self._index else 0
             for number, part in enumerate(self._parts):
-                yield from ((number, start) for start in occurrences(part, text))
+                if text in part:
+                    yield from ((number, start) for start in occurrences(part, text))
 
     def _indexed(self, text: str) -> Iterator[tuple[int, int]]:
         last = len(text) - _PIECE - _STEP + 1
@@ -103,8 +105,8 @@ class LiteralPlaces:
                     return
                 start = at - shift
                 if start >= 0 and self._joined.startswith(text, start):
-                    number = _last_at_most(self._starts, start)
-                    if len(text) >= _SHORT or not cuts_words(self._joined, start, text):
+                    number = bisect_right(self._starts, start) - 1
+                    if len(text) >= _SHORT or not _cuts_words(self._joined, start, text):
                         yield number, start - self._starts[number]
 
     def _places_of_piece(self, piece: str) -> Sequence[int]:
@@ -114,25 +116,20 @@ class LiteralPlaces:
 
 def occurrences(text: str, needle: str) -> Iterator[int]:
     """Where a text stands in another one as it is, and between word boundaries if it is short."""
-    return _from(text, needle, 0)
-
-
-def _from(text: str, needle: str, start: int) -> Iterator[int]:
-    start = text.find(needle, start) if needle else -1
+    start = text.find(needle) if needle else -1
     for _ in range(_MAX_PLACES):
         if start < 0:
             return
-        if len(needle) >= _SHORT or not cuts_words(text, start, needle):
+        if len(needle) >= _SHORT or not _cuts_words(text, start, needle):
             yield start
         start = text.find(needle, start + len(needle))
 
 
-def cuts_words(text: str, start: int, needle: str) -> bool:
+def _cuts_words(text: str, start: int, needle: str) -> bool:
     """Whether a text that stands in another one begins or ends within a word there."""
     end = start + len(needle)
     before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
-    after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-    return before or after
+    return before or (end < len(text) and text[end].isalnum() and text[end - 1].isalnum())
 
 
 class PromptTexts:
@@ -153,7 +150,8 @@ class PromptTexts:
         self.silent, self._quoting = frozenset(silent), frozenset(quoting)
         self.marks: dict[int, bytearray] = {}
         """By the number of a part, what each of its characters belongs to; other modules write here as well."""
-        self._cut = False
+        self.is_complete = True
+        """False when what was not found may be there all the same: to look further would take too long."""
 
     def marks_of(self, part: int) -> bytearray:
         if part not in self.marks:
@@ -170,24 +168,14 @@ class PromptTexts:
         """Whether at least nine tenths of these characters belong to nothing."""
         return (end - start - self.marks_of(part).count(FREE, start, end)) * 10 <= end - start
 
-    @property
-    def is_complete(self) -> bool:
-        """False when what was not found may be there all the same: to look further would take too long."""
-        return not self._cut
-
-    def miss(self) -> None:
-        """Note that something was not looked for to the end."""
-        self._cut = True
-
     @functools.cached_property
     def index(self) -> WordIndex:
         """The words that belong to nothing once the texts were found that are there as they are."""
         return self._index()
 
     def _index(self, *, bare: bool = False) -> WordIndex:
-        texts = [self._open_text(number) for number in range(len(self.parts))]
-        index = WordIndex(texts, bare=bare)
-        self._cut = self._cut or not index.is_complete
+        index = WordIndex([self._open_text(number) for number in range(len(self.parts))], bare=bare)
+        self.is_complete &= index.is_complete
         return index
 
     def _open_text(self, number: int) -> str:
@@ -210,135 +198,87 @@ class PromptTexts:
     def find(self, texts: Sequence[str], *, cut: bool = True) -> list[list[Match]]:
         """Where each text is, whole or, if `cut`, in part: its first place in every part that has it."""
         found: dict[str, list[Match]] = {text: [] for text in sorted(texts, key=len, reverse=True) if text.strip()}
-        if not self._find_in_order(dict.fromkeys(text for text in texts if text in found), found):
-            self._find_literal(found)
-        missing = [text for text, own in found.items() if not any(self._counts(match) for match in own)]
-        if missing and not self._cut:  # else it is known already that more may be there
-            words = {text: words_of(text) for text in missing}
-            missing = [text for text in missing if words[text] and not self._find_words(text, words[text], found)]
-        if missing and (bare := self._bare_words(missing)):
-            missing = [text for text in missing if not self._find_bare(text, bare[text], found)]
-        if cut and missing and not self._cut:
-            self._find_cut({text: words[text] for text in missing}, found)
+        self._find_literal(found)
+        missing = [text for text, own in found.items() if not any(map(self._counts, own))]
+        if missing and self.is_complete:  # else it is known already that more may be there
+            missing = self._find_words(missing, found)
+        if missing and self.is_complete and self._is_laid_out(missing):
+            missing = self._find_words(missing, found, bare=True)
+            vars(self).pop("index", None)
+        if missing and self.is_complete and cut:
+            self._find_cut(missing, found)
         return [found.get(text, []) for text in texts]
 
     def _counts(self, match: Match) -> bool:
         return match.part not in self.silent and match.part not in self._quoting
 
-    def _find_in_order(self, texts: Iterable[str], found: Mapping[str, list[Match]]) -> bool:
-        """Whether very many texts stand in the parts as they are and in this order, one after the other, as mostly."""
-        wanted = list(texts)
-        if len(wanted) * sum(map(len, self.parts)) <= _FEW or any(text in self._apart for text in wanted):
-            return False
-        numbers = [number for number in range(len(self.parts)) if number not in self.silent | self._quoting]
-        places: list[tuple[int, int]] = []
-        at, end = 0, 0
-        for text in wanted:
-            start = -1
-            while at < len(numbers) and (start := next(_from(self.parts[numbers[at]], text, end), -1)) < 0:
-                at, end = at + 1, 0
-            if start < 0:
-                return False
-            places.append((numbers[at], start))
-            end = start + len(text)
-        for text, (part, start) in zip(wanted, places, strict=True):
-            self.claim(part, start, start + len(text), FOUND)
-            found[text].append(Match(part, start, start + len(text), whole=True, text=text))
-        for part, start in LiteralPlaces(self.parts, 1).of(self._apart) if self._apart else ():
-            self.claim(part, start, start + len(self._apart), ASKED)
-        return True
+    def _add(self, found: list[Match], match: Match) -> None:
+        self.claim(match.part, *match.span, FOUND)
+        if not found or found[-1].part != match.part:
+            found.append(match)
 
     def _find_literal(self, found: Mapping[str, list[Match]]) -> None:
         """Take all places of all texts that are there as they are, the longest first, and those of the words apart."""
         places = LiteralPlaces(self.parts, len(found) + 1)
-        is_placed = len(self._apart) < _MIN_APART and self._apart not in found
-        for text in found:
-            if not is_placed and len(text) < len(self._apart):
-                self._take_apart(places)
-                is_placed = True
-            own = sorted((part, start) for part, start in places.of(text) if part not in self.silent)
-            if text == self._apart and own:  # the last one is the user's
-                self.claim(own[-1][0], own[-1][1], own[-1][1] + len(text), ASKED)
-                del own[-1]
+        wanted, apart = list(found), self._apart
+        if apart and apart not in found:
+            shorter = (number for number, text in enumerate(wanted) if len(text) < len(apart))
+            wanted.insert(next(shorter, len(wanted)) if len(apart) >= _MIN_APART else len(wanted), apart)
+        for text in wanted:
+            needle = text.strip()  # templates and formatters leave out the white space around
+            own = sorted(place for place in places.of(needle) if place[0] not in self.silent)
+            if text == apart:
+                for part, start in own[-1:] if text in found else own:  # the last one is the user's
+                    self.claim(part, start, start + len(needle), ASKED)
+                own = own[:-1] if text in found else []
             for part, start in own:
-                if self.is_free(part, start, start + len(text)):
-                    self.claim(part, start, start + len(text), FOUND)
-                    if not found[text] or found[text][-1].part != part:
-                        found[text].append(Match(part, start, start + len(text), whole=True, text=text))
-        self._take_apart(places)
-        self._cut = self._cut or not places.is_complete
+                if self.is_free(part, start, start + len(needle)):
+                    self._add(found[text], Match(part, start, start + len(needle), whole=True, text=text))
+        self.is_complete &= places.is_complete
 
-    def _take_apart(self, places: LiteralPlaces) -> None:
-        for part, start in places.of(self._apart) if self._apart else ():
-            self.claim(part, start, start + len(self._apart), ASKED)
+    def _find_words(self, texts: Iterable[str], found: Mapping[str, list[Match]], *, bare: bool = False) -> list[str]:
+        """Take the places where all words of a text stand in a row; returns the texts that have none."""
+        index, missing = self._index(bare=True) if bare else self.index, []
+        for text in texts:
+            words = words_of(text, bare=bare)
+            is_found = False
+            for place in index.places(words) if len(words) > bare else ():
+                end = place + len(words)
+                if index.is_free(place, len(words)):
+                    span = index.span(place, end)
+                    index.take(place, end)
+                    whole = len(text) < MAX_CHARACTERS
+                    self._add(found[text], Match(index.part_of(place), *span, whole=whole, text=text))
+                    is_found = True
+            if words and not is_found:
+                missing.append(text)
+        self.is_complete &= index.work >= 0
+        return missing
 
-    def _find_words(self, text: str, words: list[str], found: Mapping[str, list[Match]]) -> bool:
-        """Take the places where all words of a text stand in a row."""
-        index = self.index
-        for place in index.places(words):
-            if index.is_free(place, len(words)):
-                self._take(text, place, place + len(words), found, text, whole=len(text) < MAX_CHARACTERS)
-        self._cut = self._cut or index.work < 0
-        return bool(found[text])
-
-    def _take(
-        self, text: str, place: int, end: int, found: Mapping[str, list[Match]], shown: str, *, whole: bool
-    ) -> None:
-        index = self.index
-        part, (start, stop) = index.part_of(place), index.span(place, end)
-        index.take(place, end - place)
-        self.claim(part, start, stop, FOUND)
-        if not found[text] or found[text][-1].part != part:
-            found[text].append(Match(part, start, stop, whole=whole, text=shown))
-
-    def _bare_words(self, texts: Sequence[str]) -> Mapping[str, list[str]]:
-        """The words of texts without their layout, if they or the parts have one: a program numbers lines, or strips tags."""
+    def _is_laid_out(self, texts: Sequence[str]) -> bool:
+        """Whether texts or parts have a layout that a program may add or take away: numbers of lines, tags."""
         parts = [self._open_text(number) for number in range(len(self.parts))]
-        if sum(map(len, parts)) > MAX_CHARACTERS // 4 or not any(map(is_laid_out, (*texts, *parts))):
-            return {}
-        return {text: words_of(text, bare=True) for text in texts}
+        return sum(map(len, parts)) <= MAX_CHARACTERS // 4 and any(map(is_laid_out, (*texts, *parts)))
 
-    def _find_bare(self, text: str, words: list[str], found: Mapping[str, list[Match]]) -> bool:
-        for place in self._bare.places(words) if len(words) > 1 else ():
-            if self._bare.is_free(place, len(words)):
-                part, (start, end) = self._bare.part_of(place), self._bare.span(place, place + len(words))
-                self._bare.take(place, len(words))
-                self.index.take(first := self.index.words_between(part, start, end)[0], self._last(part, end) - first)
-                self.claim(part, start, end, FOUND)
-                found[text].append(Match(part, start, end, whole=True, text=text))
-        return bool(found[text])
-
-    def _last(self, part: int, end: int) -> int:
-        return self.index.words_between(part, end, end)[0]
-
-    @functools.cached_property
-    def _bare(self) -> WordIndex:
-        return self._index(bare=True)
-
-    # Parts of texts
-
-    def _find_cut(self, texts: Mapping[str, Sequence[str]], found: Mapping[str, list[Match]]) -> None:
+    def _find_cut(self, texts: Iterable[str], found: Mapping[str, list[Match]]) -> None:
         """Take the runs of texts that are not there as a whole, those with most words first."""
         index = self.index
         waiting = []
-        for text, words in texts.items():
+        for text in texts:
+            words = words_of(text)
             for part, runs in index.runs(words).items():
                 if size := _size_of_part(words, runs):
-                    waiting.append((size, text, part, runs))
-        for _, text, part, first_runs in sorted(waiting, key=lambda one: -one[0]):
+                    waiting.append((size, text, words, part, runs))
+        for _, text, words, part, first_runs in sorted(waiting, key=lambda one: -one[0]):
             runs = first_runs
-            if any(index.taken.count(1, run.position, run.position + run.length) for run in runs):
-                runs = index.runs(texts[text]).get(part, [])
-                if not _size_of_part(texts[text], runs):
-                    continue
-            part_of_text = _PartOfText(text, texts[text], runs, self.parts[part], index)
-            shown, (start, end) = part_of_text.written()
-            is_whole = part_of_text.is_whole and len(text) < MAX_CHARACTERS
-            for first, last in part_of_text.places:
-                index.take(first, last - first)
-            self.claim(part, start, end, FOUND)
-            found[text].append(Match(part, start, end, whole=is_whole, text=text if is_whole else shown))
-        self._cut = self._cut or index.work < 0
+            if any(index.taken.count(1, run.position, run.end) for run in runs):
+                runs = index.runs(words).get(part, [])
+            if _size_of_part(words, runs):
+                excerpt = _Excerpt(text, words, runs, self.parts[part], index)
+                whole = excerpt.is_whole and len(text) < MAX_CHARACTERS
+                shown = text if whole else excerpt.text
+                self._add(found[text], Match(part, *excerpt.span, whole=whole, text=shown))
+        self.is_complete &= index.work >= 0
 
 
 def _size_of_part(words: Sequence[str], runs: Sequence[Run]) -> int:
@@ -350,170 +290,116 @@ def _size_of_part(words: Sequence[str], runs: Sequence[Run]) -> int:
     return size if sum(len(word) + 1 for word in words[:head]) > _MIN_HEAD else 0
 
 
-class _PartOfText:
-    """What a part of a prompt has of a text: its words from the first run to the last, in the text's own spelling.
+class _Excerpt:
+    """What a part of a prompt has of a text: the prompt's words from the first run to the last.
 
-    What stands between two runs is the prompt's: a program masks names and leaves out sentences. So is a mask at an edge.
+    What stands between two runs belongs to it, unless that is too much: a program masks names and leaves out sentences. So does a
+    mask at an edge. It takes the words of the index.
     """
 
     def __init__(self, text: str, words: Sequence[str], runs: Sequence[Run], part: str, index: WordIndex) -> None:
-        self._text, self._words, self._part, self._index = text, words, part, index
+        self._words, self._part, self._index = words, part, index
         self._runs: list[Run] = []
         for run in sorted(runs, key=lambda run: run.position):
-            if not self._runs or run.start >= self._runs[-1].start + self._runs[-1].length:
+            if not self._runs or run.start >= self._runs[-1].stop:
                 self._runs.append(run)
-        self._complete_edges()
+        self._complete_end()
+        self._complete_beginning()
         self.is_whole = self._has_all_words()
-        self.front, self.back = self._mask_at(-1), self._mask_at(1)
-
-    @property
-    def places(self) -> Iterator[Span]:
-        """The words of the index that it takes: the runs, and what stands for missing words between them."""
-        for run in self._runs:
-            yield run.position, run.position + run.length
+        front, back = self._mask_at(-1), self._mask_at(1)
+        groups: list[list[Run]] = [[self._runs[0]]]
         for before, after in itertools.pairwise(self._runs):
-            if self._stands_for_missing(before, after):
-                yield before.position + before.length, after.position
+            if self._belong_together(before, after):
+                groups[-1].append(after)
+            else:
+                groups.append([after])
+        for group in groups:
+            index.take(group[0].position, group[-1].end)
+        spans = [index.span(group[0].position, group[-1].end) for group in groups]
+        spans[0] = spans[0][0] - len(front), spans[0][1]
+        spans[-1] = spans[-1][0], spans[-1][1] + len(back) if back else self._end_of_cut(text, spans[-1][1])
+        self.span = spans[0][0], spans[-1][1]
+        self.text = " … ".join(unescaped(part[slice(*span)]).replace('\\"', '"').strip() for span in spans)
 
-    def _complete_edges(self) -> None:
-        """Add words of the text's ends that are too few for a run of their own, where they stand right beside."""
-        first, last = self._runs[0], self._runs[-1]
-        theirs = self._index.words
-        head, tail = self._words[: first.start], self._words[last.start + last.length :]
-        if 0 < len(head) <= _EDGE:
-            low = max(0, first.position - 2 * len(head) - _MORE_WORDS)
-            at = _place_of(head, theirs[low : first.position], last=True)
-            if at is not None and self._index.is_open(low + at[0], first.position):
-                self._runs.insert(0, Run(0, low + at[0], at[1]))
-        if 0 < len(tail) <= _EDGE:
-            start = last.position + last.length
-            at = _place_of(tail, theirs[start : start + 2 * len(tail) + _MORE_WORDS], last=False)
-            if at is not None and self._index.is_open(start, start + sum(at)):
-                self._runs.append(Run(len(self._words) - len(tail), start + at[0], at[1]))
+    def _complete_beginning(self) -> None:
+        """Add words before the first run that are too few for a run of their own, where all of them stand right before it."""
+        run = self._runs[0]
+        low = max(0, run.position - 2 * run.start - _MORE_WORDS)
+        at = _distance(self._words[: run.start][::-1], self._index.words[low : run.position][::-1])
+        if at and self._index.is_open(run.position - at, run.position):
+            self._runs.insert(0, Run(0, run.position - at, run.start))
+
+    def _complete_end(self) -> None:
+        run = self._runs[-1]
+        rest = self._words[run.stop :]
+        at = _distance(rest, self._index.words[run.end : run.end + 2 * len(rest) + _MORE_WORDS])
+        if at and self._index.is_open(run.end, run.end + at):
+            self._runs.append(Run(run.stop, run.end + at - len(rest), len(rest)))
 
     def _has_all_words(self) -> bool:
         """Whether nothing of the text is missing, though other words may stand between."""
-        if self._runs[0].start or self._runs[-1].start + self._runs[-1].length < len(self._words):
+        if self._runs[0].start or self._runs[-1].stop < len(self._words):
             return False
         for before, after in itertools.pairwise(self._runs):
-            missing = self._words[before.start + before.length : after.start]
-            between = self._index.words[before.position + before.length : after.position]
-            if not self._stands_for_missing(before, after):
-                return False
+            missing, between = self._words[before.stop : after.start], self._index.words[before.end : after.position]
             rest = iter(between)
-            if "".join(between) != "".join(missing) and not all(word in rest for word in missing):
+            if not self._belong_together(before, after) or (
+                "".join(between) != "".join(missing) and not all(word in rest for word in missing)
+            ):
                 return False
         return True
 
-    def _stands_for_missing(self, before: Run, after: Run) -> bool:
+    def _belong_together(self, before: Run, after: Run) -> bool:
         """Whether the prompt's words between two runs may stand for what is missing there."""
-        start, end = before.position + before.length, after.position
-        missing = after.start - before.start - before.length
-        return end - start <= 2 * missing + _MORE_WORDS and self._index.is_open(start, end)
+        most = 2 * (after.start - before.stop) + _MORE_WORDS
+        return after.position - before.end <= most and self._index.is_open(before.end, after.position)
 
     def _mask_at(self, step: int) -> str:
-        """What stands in brackets at an edge where words are missing, with the text's words behind it."""
-        run = self._runs[0 if step < 0 else -1]
-        start, end = self._index.span(run.position, run.position + run.length)
-        missing = run.start if step < 0 else len(self._words) - run.start - run.length
-        while missing:
+        """What stands in brackets at an edge where words are missing; the text's words behind it become a run."""
+        while True:
+            run = self._runs[0 if step < 0 else -1]
+            start, end = self._index.span(run.position, run.end)
+            if not (run.start if step < 0 else len(self._words) - run.stop):
+                return ""
             around = self._part[max(0, start - _EDGE) : start] if step < 0 else self._part[end : end + _EDGE]
             mask = _mask_before.search(around) if step < 0 else _mask_after.match(around)
             if mask is None:
                 return ""
-            more = self._run_behind(run, mask[0], step)
-            if more is None:
+            hidden = len(words_of(mask[0]))
+            at, place = (run.start - 1, run.position - hidden - 1) if step < 0 else (run.stop, run.end + hidden)
+            lengths = [
+                (skip, self._index.shared(self._words, at + step * skip, place, step)) for skip in range(_MORE_WORDS)
+            ]
+            skip, length = next(((skip, length) for skip, length in lengths if length), (0, 0))
+            if not length:
                 return mask[0]
-            self._runs.insert(0, more) if step < 0 else self._runs.append(more)
-            run = more
-            start, end = self._index.span(run.position, run.position + run.length)
-            missing = run.start if step < 0 else len(self._words) - run.start - run.length
-        return ""
+            if step < 0:
+                self._runs.insert(0, Run(at - skip - length + 1, place - length + 1, length))
+            else:
+                self._runs.append(Run(at + skip, place, length))
 
-    def _run_behind(self, run: Run, mask: str, step: int) -> Run | None:
-        """The run that goes on behind a mask, forward or back, where some words of the text are missing."""
-        ours, theirs, taken = self._words, self._index.words, self._index.taken
-        hidden = len(words_of(mask))
-        where = run.position - hidden - 1 if step < 0 else run.position + run.length + hidden
-        for skipped in range(_MORE_WORDS):
-            at = run.start - 1 - skipped if step < 0 else run.start + run.length + skipped
-            length = 0
-            while 0 <= at < len(ours) and 0 <= where + step * length < len(theirs):
-                place = where + step * length
-                if ours[at] != theirs[place] or taken[place]:
-                    break
-                at, length = at + step, length + 1
-            if length:
-                return Run(at + 1, where - length + 1, length) if step < 0 else Run(at - length, where, length)
+    def _end_of_cut(self, text: str, end: int) -> int:
+        """Where the part ends: with the marks that follow in the text, too, and with the rest of a word that was torn."""
+        part = self._part
+        while end < len(part) and part[end].isalnum() and part[end - 1].isalnum():
+            end += 1
+        following = part[end : end + 1]
+        is_mark = bool(following) and not following.isalnum() and not following.isspace()
+        return end + 1 if is_mark and part[max(0, end - _MORE_WORDS) : end + 1] in text else end
+
+
+def _distance(wanted: Sequence[str], words: Sequence[str]) -> int | None:
+    """How many of these words are needed until all wanted ones have come, in order; None if they do not, or are many."""
+    if not 0 < len(wanted) <= _EDGE:
         return None
-
-    def written(self) -> tuple[str, Span]:
-        """The text, and where it stands."""
-        own_spans = spans_of(self._text)
-        pieces, stop = [self.front], 0
-        first = self._index.span(self._runs[0].position, self._runs[0].position + 1)[0]
-        for number, run in enumerate(self._runs):
-            start, end = self._index.span(run.position, run.position + run.length)
-            own = own_spans[run.start][0], own_spans[run.start + run.length - 1][1]
-            if number:
-                before = self._runs[number - 1]
-                if before.start + before.length == run.start and before.position + before.length == run.position:
-                    pieces.append(self._text[own_spans[run.start - 1][1] : own[0]])
-                elif self._stands_for_missing(before, run):
-                    pieces.append(unescaped(self._part[stop:start]).replace('\\"', '"'))
-                else:
-                    pieces.append(_ELISION)
-            pieces.append(self._text[slice(*own)])
-            stop = end
-            if number == len(self._runs) - 1 and not self.back:
-                shared = self._shared_end(own[1], end)
-                pieces.append(self._text[own[1] : own[1] + shared])
-                stop += shared
-        while stop < len(self._part) and stop > 0 and self._part[stop].isalnum() and self._part[stop - 1].isalnum():
-            stop += 1  # a word that was torn
-        return "".join([*pieces, self.back]).strip(), (first - len(self.front), stop + len(self.back))
-
-    def _shared_end(self, own: int, theirs: int) -> int:
-        """How much punctuation follows in both texts alike."""
-        pairs = zip(self._text[own : own + 8], self._part[theirs : theirs + 8], strict=False)
-        shared = itertools.takewhile(
-            lambda pair: pair[0] == pair[1] and not (pair[0].isalnum() or pair[0].isspace()), pairs
-        )
-        return len(list(shared))
-
-
-def _place_of(wanted: Sequence[str], words: Sequence[str], *, last: bool) -> Span | None:
-    """Where words stand in order among others, as near to their end, or beginning, as they can: the first, and how many there are.
-
-    They may also be cut into words in another way.
-    """
-    whole = "".join(wanted)
-    for count in range(1, min(len(words), 2 * len(wanted) + 1) + 1):
-        near = words[-count:] if last else words[:count]
-        if "".join(near) == whole:
-            return (len(words) - count, count) if last else (0, count)
-    at = len(words) if last else -1
-    places: list[int] = []
-    for word in reversed(wanted) if last else wanted:
-        steps = range(at - 1, -1, -1) if last else range(at + 1, len(words))
-        found = next((place for place in steps if words[place] == word), None)
-        if found is None:
-            return None
-        places.append(found)
-        at = found
-    low, high = min(places), max(places)
-    return (low, len(words) - low) if last else (low, high + 1 - low)
-
-
-_taken = re.compile(rb"[^\x00]+")
+    at = 0
+    for count, word in enumerate(words, 1):
+        at += word == wanted[at]
+        if at == len(wanted):
+            return count
+    return None
 
 
 @functools.cache
 def _claims(owner: int) -> bytes:
     return bytes([owner, *range(1, 256)])
-
-
-def _last_at_most(starts: Sequence[int], place: int) -> int:
-    from bisect import bisect_right
-
-    return bisect_right(starts, place) - 1

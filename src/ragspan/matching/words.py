@@ -38,6 +38,7 @@ _escape = re.compile(
     r"|(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))|[nrtbf])"
     r"|&(?:amp;){0,3}(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,31}));"
 )
+_WHITE_SPACE = {"n": "\n", "r": "\n", "t": " ", "b": " ", "f": " "}
 _NUMBER = r"(?:[Ll](?:ine )?|\#)?\d{1,6}(?:[.\-]\d{1,4}){0,4}"
 _layout = re.compile(
     rf"""(?P<joined></?(?:a|b|i|u|em|strong|span|sub|sup|code|mark|font|small)\b[^<>]{{0,500}}>
@@ -54,12 +55,12 @@ _layout = re.compile(
 def words_of(text: str, *, bare: bool = False) -> list[str]:
     """The words of a text; of a very long one, of its beginning. If `bare`, without what belongs to its layout."""
     words: list[str] = []
-    for piece in slices(text):
+    for piece in _slices(text):
         even = _even(piece, bare=bare)
-        found = _pattern(even).findall(even.replace("_", " "))
+        found = _pattern(even).findall(even)
         joined = "\n".join(found)
-        if not joined.isascii():
-            joined = _mark.sub("", unicodedata.normalize("NFC", joined)) if _mark.search(joined) else joined
+        if not joined.isascii() and _mark.search(joined):
+            joined = _mark.sub("", unicodedata.normalize("NFC", joined))
         words += joined.casefold().split("\n") if found else ()
     return words
 
@@ -68,18 +69,16 @@ def spans_of(text: str, *, bare: bool = False) -> list[Span]:
     """Where the words of a text stand in it."""
     spans: list[Span] = []
     start = 0
-    for piece in slices(text):
+    for piece in _slices(text):
         even = _even(piece, bare=bare)
-        spans += [
-            (start + a, start + b) for a, b in map(re.Match.span, _pattern(even).finditer(even.replace("_", " ")))
-        ]
+        spans += [(start + low, start + high) for low, high in map(re.Match.span, _pattern(even).finditer(even))]
         start += len(piece)
     return spans
 
 
 def is_laid_out(text: str) -> bool:
     """Whether a text has something that `bare` leaves out."""
-    return any(_layout.search(_even(piece, bare=False)) is not None for piece in slices(text))
+    return any(_layout.search(_even(piece, bare=False)) is not None for piece in _slices(text))
 
 
 def unescaped(text: str) -> str:
@@ -87,7 +86,7 @@ def unescaped(text: str) -> str:
     return _escape.sub(_decoded, text) if "\\" in text or "&" in text else text
 
 
-def slices(text: str) -> Iterator[str]:
+def _slices(text: str) -> Iterator[str]:
     """The text in short pieces, which end at white space where there is any near."""
     start, end_of_all = 0, min(len(text), MAX_CHARACTERS)
     while end_of_all - start > _SLICE:
@@ -108,7 +107,7 @@ def _even(text: str, *, bare: bool) -> str:
     """A text without its escapes, and as long."""
     if "\\" in text or "&" in text:
         text = _escape.sub(_evened, text)
-    return _layout.sub(_blank, text) if bare else text
+    return (_layout.sub(_blank, text) if bare else text).replace("_", " ")
 
 
 def _evened(match: re.Match[str]) -> str:
@@ -133,9 +132,6 @@ def _decoded(match: re.Match[str]) -> str:
     return _WHITE_SPACE.get(match[0][-1], match[0])
 
 
-_WHITE_SPACE = {"n": "\n", "r": "\n", "t": " ", "b": " ", "f": " "}
-
-
 class Run(NamedTuple):
     """Words in a row that a text shares with the indexed ones."""
 
@@ -144,6 +140,14 @@ class Run(NamedTuple):
     position: int
     """The place of that word in the index."""
     length: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.length
+
+    @property
+    def end(self) -> int:
+        return self.position + self.length
 
 
 class WordIndex:
@@ -195,13 +199,6 @@ class WordIndex:
         own = self._spans[part]
         return own[position - first][0], own[end - 1 - first][1]
 
-    def words_between(self, part: int, start: int, end: int) -> Span:
-        """The places of the words that begin in this range of characters of a part."""
-        first = self._ends[part - 1] if part else 0
-        self.span(first, first + 1) if part not in self._spans and self._ends[part] - first > 1 else None
-        own = self._spans.get(part, [])
-        return first + bisect_left(own, (start, 0)), first + bisect_left(own, (end, 0))
-
     def is_free(self, position: int, length: int) -> bool:
         """Whether at most a tenth of these words is taken."""
         return self.taken.count(1, position, position + length) * 10 <= length
@@ -210,8 +207,8 @@ class WordIndex:
         """Whether none of these words is taken, and nothing was found between them."""
         return not self.taken.count(1, position, end) and self.HOLE not in self.words[position:end]
 
-    def take(self, position: int, length: int) -> None:
-        self.taken[position : position + length] = b"\x01" * length
+    def take(self, position: int, end: int) -> None:
+        self.taken[position:end] = b"\x01" * (end - position)
 
     def places(self, words: Sequence[str]) -> list[int]:
         """Where all of these words stand in a row, free of others."""
@@ -222,8 +219,8 @@ class WordIndex:
             likely = self._places_of(words[0])
         else:
             keys = _keys(words)
-            counts = {at: 1 + len(self._more.get(keys[at], ())) for at in {0, len(keys) // 2, len(keys) - 1}}
-            at = min(counts, key=lambda at: counts[at] if keys[at] in self._first else 0)
+            counts = {at: len(self._places_of_key(keys[at])) for at in {0, len(keys) // 2, len(keys) - 1}}
+            at = min(counts, key=lambda at: counts[at])
             likely = [place - at for place in self._places_of_key(keys[at])]
         self.work -= len(likely)
         found: list[int] = []
@@ -251,52 +248,45 @@ class WordIndex:
         self.work -= len(self.words) // 50
         return places
 
-    def runs(self, words: Sequence[str], *, taken: bool = False) -> dict[int, list[Run]]:
-        """By part, the runs of at least `SHINGLE` words that a text shares with it, in the text's order; `taken` words may be in them."""
+    def runs(self, words: Sequence[str]) -> dict[int, list[Run]]:
+        """By part, the runs of at least `SHINGLE` free words that a text shares with it, in the text's order."""
         keys = _keys(words)
         self.work -= len(keys) // 8
         found: dict[int, list[Run]] = {}
-        end_of_last, last = 0, -1
+        stop, last = 0, -1
         for at in compress(range(len(keys)), map(self._first.__contains__, keys)):
-            if at < end_of_last:
+            if at < stop:
                 continue
             if self.work < 0:
                 break
-            place = self._next_place(keys[at], last, taken=taken)
-            if place is None:
-                continue
-            run = self._extended(words, at, place, end_of_last, taken=taken)
-            end_of_last, last = run.start + run.length, run.position + run.length
-            found.setdefault(self.part_of(place), []).append(run)
+            place = self._next_place(keys[at], last)
+            if place is not None:
+                run = self._extended(words, at, place, stop)
+                stop, last = run.stop, run.end
+                found.setdefault(self.part_of(place), []).append(run)
         return found
 
-    def _next_place(self, key: int, after: int, *, taken: bool) -> int | None:
+    def _next_place(self, key: int, after: int) -> int | None:
         """The first free place after the last one, or else the first."""
-        if key not in self._more:
-            places: Sequence[int] = (self._first[key],)
-        else:
-            places = self._places_of_key(key)
+        places = self._places_of_key(key)
+        if len(places) > 1:
             at = bisect_left(places, after)
             places = [*places[at : at + 8], *places[:4]]
         self.work -= len(places)
-        return next((place for place in places if taken or not self.taken.count(1, place, place + SHINGLE)), None)
+        return next((place for place in places if not self.taken.count(1, place, place + SHINGLE)), None)
 
-    def _extended(self, words: Sequence[str], start: int, place: int, earliest: int, *, taken: bool) -> Run:
-        ours, occupied = self.words, self.taken
-        before, after = 0, SHINGLE
-        while (
-            start - before > earliest and place - before > 0 and ours[place - before - 1] == words[start - before - 1]
-        ):
-            if occupied[place - before - 1] and not taken:
-                break
-            before += 1
-        longest = len(words) - start
-        while (
-            after < longest and ours[place + after] == words[start + after] and (taken or not occupied[place + after])
-        ):
-            after += 1
-        self.work -= before + after
+    def _extended(self, words: Sequence[str], start: int, place: int, earliest: int) -> Run:
+        before = self.shared(words, start - 1, place - 1, -1, least=earliest)
+        after = SHINGLE + self.shared(words, start + SHINGLE, place + SHINGLE, 1)
         return Run(start - before, place - before, before + after)
+
+    def shared(self, words: Sequence[str], at: int, place: int, step: int, *, least: int = 0) -> int:
+        """How many free words a text has in common with the index from these places on, forward or back."""
+        ours, taken, length = self.words, self.taken, 0
+        while least <= at < len(words) and 0 <= place < len(ours) and ours[place] == words[at] and not taken[place]:
+            at, place, length = at + step, place + step, length + 1
+        self.work -= length
+        return length
 
 
 def _keys(words: Sequence[str]) -> list[int]:

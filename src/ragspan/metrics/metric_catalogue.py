@@ -143,8 +143,6 @@ def judge_from(settings: Settings) -> Judge:
         )
     if set(names) <= set(PRESETS):  # who lets metrics take longer has a slow judge
         given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
-    if set(names) <= {*PRESETS, "langchain"} and settings.judge_mode != "one_request":
-        given["mode"] = settings.judge_mode
     if names == ["hhem"]:
         given |= _of_hhem(settings)
     try:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from itertools import accumulate
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from ragspan import field_names
 from ragspan.exceptions import ConfigurationError
-from ragspan.record_json import plain_metadata
+from ragspan.record_json import plain
 from ragspan.safe_copy import (
     class_name,
+    dict_in,
     fields_of,
     given_items,
     is_dict,
@@ -79,13 +79,10 @@ def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     kind = type(documents)
     if kind is tuple and all(type(one) is RetrievedContext for one in documents):
         return documents  # type: ignore[return-value]
-    if issubclass(kind, (str, bytes)):
-        raise ConfigurationError("contexts are a sequence of texts or documents, not a single string: write [text]")
     items = given_items(documents)
     if items is None:
-        raise ConfigurationError(
-            f"contexts are a list or tuple of texts or documents, not {class_name(kind)}: write list(...)"
-        )
+        said = "a single string: write [text]" if kind is str else f"{class_name(kind)}: write list(...)"
+        raise ConfigurationError(f"contexts are a list or tuple of texts or documents, not {said}")
     return tuple(map(_context_of, items))
 
 
@@ -99,15 +96,11 @@ def _context_of(document: Any) -> RetrievedContext:
     text = text_of(document)
     if text is not None:
         return RetrievedContext(text=text)
-    if is_dict(document):
-        own, node = text_keyed(document), text_keyed(document)
-        names: tuple[str, ...] = field_names.TEXT
-    else:
-        own, names = fields_of(document), _OBJECT_TEXT
-        node = fields_of(own["node"]) if "node" in own else own  # a node with a score
-    text = next((text for name in names if (text := text_of(node.get(name))) is not None), None)
-    if text is None:
-        text = text_of(fields_of(node.get("text_resource")).get("text"))
+    own = text_keyed(document) if is_dict(document) else fields_of(document)
+    names = field_names.TEXT if is_dict(document) else ("page_content", "text")
+    node = fields_of(own["node"]) if "node" in own and not is_dict(document) else own  # a node with a score
+    texts = (*map(node.get, names), fields_of(node.get("text_resource")).get("text"))
+    text = next((text for one in texts if (text := text_of(one)) is not None), None)
     if text is None:
         raise ConfigurationError(
             f"a context is a text, or has one under one of {', '.join(names)}; this {class_name(kind)} has none"
@@ -123,9 +116,6 @@ def _context_of(document: Any) -> RetrievedContext:
     )
 
 
-_OBJECT_TEXT = ("page_content", "text")
-
-
 def identifier(candidates: Iterable[Any]) -> str | None:
     """The first that identifies something: a number, a UUID, a text that is not blank."""
     texts = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
@@ -136,10 +126,10 @@ def make_plain(part: Any, *names: str) -> None:
     """Have no texts and no metadata of the program's own classes: what waits runs none of its code, and keeps nothing alive."""
     for name in names:
         text = getattr(part, name)
-        if text is not None and type(text) is not str:
-            object.__setattr__(part, name, text if (own := text_of(text)) is None else own)
+        if text is not None and type(text) is not str and (own := text_of(text)) is not None:
+            object.__setattr__(part, name, own)
     if type(part.metadata) is not dict or part.metadata:
-        object.__setattr__(part, "metadata", plain_metadata(part.metadata))
+        object.__setattr__(part, "metadata", plain(dict_in(part.metadata) or {}))
 
 
 def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
@@ -148,20 +138,7 @@ def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
     Raises:
         ConfigurationError: one of them is neither, or `texts` is a single string.
     """
-    made: list[Background] = []
-    one: Any
-    for one in [None] if (items := given_items(texts)) is None else items:
-        text = text_of(one)
-        if text is None and type(one) is not Background:
-            raise ConfigurationError(
-                "background is a sequence of texts and Backgrounds; of a single text, write [text]"
-            )
-        made.append(one if text is None else Background(text=text))
-    return tuple(made)
-
-
-def kept_background(background: tuple[Background, ...]) -> tuple[Background, ...]:
-    """The beginning of background that a record keeps."""
-    places = accumulate([len(one.text) for one in background], initial=0)
-    cut = [replace(one, text=one.text[: max(MAX_BACKGROUND - at, 0)]) for one, at in zip(background, places)]  # noqa: B905
-    return tuple(one for one in cut if one.text)
+    items = given_items(texts)
+    if items is None or any(text_of(one) is None and type(one) is not Background for one in items):
+        raise ConfigurationError("background is a sequence of texts and Backgrounds; of a single text, write [text]")
+    return tuple(one if text is None else Background(text=text) for one in items for text in [text_of(one)])

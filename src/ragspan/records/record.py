@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from ragspan.exceptions import ConfigurationError
@@ -19,7 +19,6 @@ from ragspan.records.contexts import (
     RetrievedContext,
     as_background,
     as_contexts,
-    kept_background,
     make_plain,
 )
 from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
@@ -102,33 +101,9 @@ class RagRecord:
             question: str | None,
             contexts: Iterable[RetrievedContext | str] | None,
             response: str | None,
-            status: AnswerStatus = "complete",
-            error_type: str | None = None,
-            swallowed_errors: tuple[str, ...] = (),
             evidence: Iterable[RetrievedContext | str] = (),
-            record_id: str = "",
-            run_id: str | None = None,
-            framework: str = "python",
-            name: str = "answer",
-            started_ns: int = 0,
-            ended_ns: int = 0,
-            parent: SpanAnchor | None = None,
-            retrievals: tuple[Retrieval, ...] = (),
-            generations: tuple[Generation, ...] = (),
-            session_id: str | None = None,
-            user_id: str | None = None,
-            tags: tuple[str, ...] = (),
-            metadata: Mapping[str, Any] = ...,
-            tool_calls: tuple[ToolCall, ...] = (),
-            rerankings: tuple[Reranking, ...] = (),
-            is_agent: bool = False,
-            error: ErrorReport | None = None,
             background: Iterable[Background | str] = (),
-            background_truncated: bool = False,
-            contexts_unknown: UnknownContexts | None = None,
-            prompts_seen: bool = False,
-            background_is_prompt: bool = False,
-            from_model: bool | None = None,
+            **others: Any,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -145,10 +120,19 @@ class RagRecord:
             object.__setattr__(self, "evidence", as_contexts(self.evidence))
         if self.background:
             object.__setattr__(self, "background", as_background(self.background))
-            if sum(len(one.text) for one in self.background) > MAX_BACKGROUND:
-                object.__setattr__(self, "background", kept_background(self.background))
-                object.__setattr__(self, "background_truncated", True)
+            self._cut_background()
         object.__setattr__(self, "ended_ns", max(self.ended_ns, self.started_ns))
+
+    def _cut_background(self) -> None:
+        room, kept = MAX_BACKGROUND, []
+        for one in self.background:
+            if len(one.text) > room:
+                object.__setattr__(self, "background_truncated", True)
+            if room:
+                kept.append(one if len(one.text) <= room else replace(one, text=one.text[:room]))
+            room -= min(room, len(one.text))
+        if self.background_truncated:
+            object.__setattr__(self, "background", tuple(kept))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -164,13 +148,6 @@ class RagRecord:
     def size_hint(self) -> int:
         """Bytes of memory of the record with all that it holds, found without reading its texts."""
         return size_of(self)
-
-    def _all_contexts(self) -> Iterable[tuple[RetrievedContext, ...]]:
-        """Contexts, evidence, results of searches, and input and output of rerankers."""
-        yield from (self.contexts or (), self.evidence)
-        yield from (search.contexts for search in self.retrievals)
-        for reranking in self.rerankings:
-            yield from (reranking.given, reranking.contexts)
 
     def to_record(self) -> RagRecord:
         return self
@@ -194,7 +171,10 @@ class RagRecord:
             RecordError: it is not a record, or is too large. The message names the field alone.
         """
         record = read_as(cls, text, _NEW)
-        check("contexts", len(record.background) + sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001
+        number = sum(map(len, (record.contexts or (), record.evidence, record.background)))
+        number += sum(len(search.contexts) for search in record.retrievals)
+        number += sum(len(one.given) + len(one.contexts) for one in record.rerankings)
+        check("contexts", number, MAX_CONTEXTS)
         check("steps", len(record.steps), MAX_STEPS)
         return record
 
@@ -202,12 +182,8 @@ class RagRecord:
 def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
     """A record's texts with their names, and only the first contexts."""
     contexts = record.contexts or ()
-    shown = [
-        (f"context {number} of {len(contexts)}", context.text)
-        for number, context in enumerate(contexts[:_CONTEXTS_SHOWN], start=1)
-    ]
-    if not contexts:
-        shown = [("contexts", "not observed" if record.contexts is None else "none")]
+    shown = [(f"context {at + 1} of {len(contexts)}", one.text) for at, one in enumerate(contexts[:_CONTEXTS_SHOWN])]
+    shown = shown or [("contexts", "not observed" if record.contexts is None else "none")]
     return [("question", record.question), *shown, ("response", record.response)]
 
 

@@ -176,7 +176,8 @@ def _filled(step: Step, messages: Sequence[Snapshot], seen: SeenDocuments) -> Mo
 
 def _has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
     """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
-    said = [call.said.strip() for call in tree.answering_models]
+    last = max((call.started_ns for call in prompts.calls), default=0)
+    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
     texts = [text for text in islice(summaries_in(tree), _MAX_TEXTS) if not any(text.strip() in one for one in said)]
     parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
     if any(text.strip() in part for text in texts for part in parts):

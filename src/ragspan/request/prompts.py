@@ -189,11 +189,13 @@ class _Reading:
         has_history = any(turn is Turn.EARLIER for _, turn in self._parts.values()) and any(
             entry.from_history for entry in documents
         )
-        is_one = len(self._answering) == 1 and not has_history and not self._candidates(self._answering[0])
+        # Where nothing else can stand behind the answer, the prompts of the answering calls are enough.
+        is_alone = not has_history and not any(map(self._candidates, self._answering))
         entries: dict[str, SeenDocument] = {}
-        if is_one:  # its own parts are enough
+        if is_alone:
+            texts = texts[: len({number for call in self._answering for number in self._parts_of[id(call)]})]
+        if is_alone and len(self._answering) == 1:
             call = self._answering[0]
-            texts = texts[: len(self._parts_of[id(call)])]
             for entry in documents:
                 entries.setdefault(call.seen.get(entry, entry.text), entry)
         else:
@@ -215,7 +217,7 @@ class _Reading:
             for match in own:
                 held.setdefault(match.part, []).append((match, text))
         self._place_short(prompts, [text for text in entries if len(text) < SHORT], held)
-        calls = list(self._answering) if is_one else self._calls_behind(prompts)
+        calls = list(self._answering) if is_alone else self._calls_behind(prompts)
         parts = {number: self._parts[number] for call in calls for number in self._in_order(call)}
         return AnswerPrompts(
             calls=calls,
@@ -301,7 +303,7 @@ class _Reading:
 
     def _candidates(self, later: ModelStep) -> list[ModelStep]:
         """The calls that may stand behind another one and add anything: an agent's call repeats all earlier ones."""
-        return [call for call in self._models if self._is_candidate(call, later)]
+        return [call for call in self._models if call not in self._answering and self._is_candidate(call, later)]
 
     def _is_candidate(self, call: ModelStep, later: ModelStep) -> bool:
         has_ended = not call.beside_search and call.error is None and 0 < call.ended_ns <= later.started_ns
@@ -351,7 +353,7 @@ class _Reading:
             for number in numbers:
                 speakers.setdefault(number, []).append(call)
         if not places.is_complete or prompts.index.work < 0:
-            prompts.miss()
+            prompts.is_complete = False
         return speakers
 
 

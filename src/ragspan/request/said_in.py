@@ -11,13 +11,12 @@ from ragspan.matching import Span
 from ragspan.request.contents import ROLES
 
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
-_line = re.compile(
-    rf"^[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE | re.MULTILINE
-)
+_line = re.compile(rf"[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE)
+"""At the beginning of a line."""
 _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
 )
-_memory = re.compile(r"<(memory|memories)>\s*(?P<kept>.*?)\s*</\1>", re.IGNORECASE | re.DOTALL)
+_memory = re.compile(r"<(memory|memories)>\s*(?P<kept>.*?)\s*</\1>", re.DOTALL)
 _tag = re.compile(r"^\s*</?\w{1,60}>\s*$", re.MULTILINE)
 _brace = re.compile("[{}]")
 _fields = re.compile(r"[\"']properties[\"']\s*:")
@@ -32,11 +31,19 @@ def spoken_in(text: str) -> Iterator[tuple[str, Span]]:
     tagged = list(_tagged.finditer(text)) if "<message" in text else []
     for match in tagged:
         yield ROLES[match["role"].lower()], match.span("said")
-    lines = [] if tagged else list(_line.finditer(text))
+    lines = [] if tagged else _lines_of_people(text)
     for match, after in zip_longest(lines, lines[1:]):
         end = len(text) if after is None else after.start()
         section = _next_section.search(text, match.end(), end)
         yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
+
+
+def _lines_of_people(text: str) -> list[re.Match[str]]:
+    found, start = [_line.match(text)], text.find("\n") + 1
+    while start:
+        found.append(_line.match(text, start))
+        start = text.find("\n", start) + 1
+    return [match for match in found if match is not None]
 
 
 def memories_in(text: str) -> Iterator[Span]:
@@ -49,6 +56,8 @@ def memories_in(text: str) -> Iterator[Span]:
 def schemas_in(text: str) -> Iterator[Span]:
     """Where a text has JSON schemas, which say what form an answer is to have; their braces may be doubled."""
     text = text[:_MAX_LOOKED_AT]
+    if "properties" not in text or "type" not in text:
+        return
     fields, types = ([match.start() for match in sign.finditer(text)] for sign in (_fields, _type))
     opened: list[int] = []
     for match in _brace.finditer(text) if fields and types else ():

@@ -2,34 +2,32 @@
 
 Guarantees:
 - Asking never waits: the answer is a future. Event loops stay free.
-- Questions are answered in the order in which they come.
+- Questions are answered in the order in which they come. What is cancelled before its turn is not computed.
 - The first question loads the classifier, once. If that fails, all questions fail for a minute; the next one tries again.
-- An exception of the classifier fails that question and no other. What is cancelled is not computed any further.
+- An exception of the classifier fails that question and no other.
 - The thread lives as long as there is work; the process never waits for it.
 - The child of a fork begins without questions and without a classifier.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from typing import Protocol, TypeAlias
 
 from ragspan.exceptions import JudgeError
 from ragspan.forks import keep_inherited, watch_forks
+from ragspan.throttled_log import log_line
 from ragspan_hhem.prompt import Pair, PairFinding
 
 _PAUSE = 60.0  # seconds after a load that failed
 _MAX_REASON = 300  # characters
 
 _Answer: TypeAlias = "Future[list[PairFinding]]"
-
-_logger = logging.getLogger("ragspan")
 
 
 class Classifier(Protocol):
@@ -79,17 +77,13 @@ class BatchComputer:
         answer: _Answer = Future()
         with self._lock:
             if not self._is_at_work:
-                self._start_thread()
+                try:
+                    threading.Thread(target=self._work, name="ragspan-hhem", daemon=True).start()
+                except RuntimeError:  # a limit of the system, or the end of the interpreter
+                    raise JudgeError("hhem_failed", "no thread can be started") from None
+                self._is_at_work = True
             self._questions.append((pairs, answer))
         return answer
-
-    def _start_thread(self) -> None:
-        thread = threading.Thread(target=self._work, name="ragspan-hhem", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # a limit of the system, or the end of the interpreter
-            raise JudgeError("hhem_failed", "no thread can be started") from None
-        self._is_at_work = True
 
     def _work(self) -> None:
         """In the thread: answer questions until there are none."""
@@ -99,23 +93,11 @@ class BatchComputer:
                 if not self._is_at_work:
                     return
                 pairs, answer = self._questions.popleft()
-            self._answer(pairs, answer)
-
-    def _answer(self, pairs: Sequence[Pair], answer: _Answer) -> None:
-        with contextlib.suppress(InvalidStateError):  # it was cancelled
-            try:
-                answer.set_result(self._findings(pairs, answer))
-            except InvalidStateError:
-                raise
-            except BaseException as error:  # noqa: BLE001 - what torch or a tokenizer raises need not be an `Exception`
-                answer.set_exception(_judge_error(error))
-
-    def _findings(self, pairs: Sequence[Pair], answer: _Answer) -> list[PairFinding]:
-        batches = self._loaded().findings(pairs)
-        found: list[PairFinding] = []
-        while not answer.cancelled() and (batch := next(batches, None)):
-            found += batch
-        return found
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result([one for batch in self._loaded().findings(pairs) for one in batch])
+                except BaseException as error:  # noqa: BLE001 - what torch or a tokenizer raises need not be an `Exception`
+                    answer.set_exception(_judge_error(error))
 
     def _loaded(self) -> Classifier:
         """The classifier.
@@ -129,8 +111,7 @@ class BatchComputer:
             except BaseException as error:  # noqa: BLE001 - importing torch runs much code that is not ours
                 self._failure = _judge_error(error)
                 self._next_load = self._clock() + _PAUSE
-                with contextlib.suppress(Exception):  # a handler of the application's
-                    _logger.warning("HHEM does not score (%s): %s", self._failure.error_type, self._failure)
+                log_line(logging.WARNING, "HHEM does not score (%s): %s", self._failure.error_type, self._failure)
         if self._classifier is None:
             assert self._failure is not None  # noqa: S101 - else it was loaded
             raise JudgeError(self._failure.error_type, str(self._failure), outage=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import ReferencePair, require_reference_values
 from ragspan_hhem.network import Network
-from ragspan_hhem.prompt import FittedPair, Pair, PairFinding, Prompt
+from ragspan_hhem.prompt import Pair, PairFinding, Prompt
 
 MODEL = "vectara/hallucination_evaluation_model"
 REVISION = "8e4a2e6e96c708cc76c2344f7e4757df2515292c"
@@ -23,30 +23,26 @@ FOUNDATION_REVISION = "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 
-REFERENCE_PAIRS = (
-    ReferencePair(
-        premise="The capital of France is Berlin.", hypothesis="The capital of France is Paris.", probability=0.0111
-    ),
-    ReferencePair(premise="I am in California", hypothesis="I am in United States.", probability=0.6474),
-    ReferencePair(premise="I am in United States", hypothesis="I am in California.", probability=0.1290),
-    ReferencePair(
-        premise="A person on a horse jumps over a broken down airplane.",
-        hypothesis="A person is outdoors, on a horse.",
-        probability=0.8969,
-    ),
-    ReferencePair(
-        premise="A boy is jumping on skateboard in the middle of a red bridge.",
-        hypothesis="The boy skates down the sidewalk on a red bridge",
-        probability=0.1846,
-    ),
-    ReferencePair(
-        premise="A man with blond-hair, and a brown shirt drinking out of a public water fountain.",
-        hypothesis="A blond man wearing a brown shirt is reading a book.",
-        probability=0.0050,
-    ),
-    ReferencePair(
-        premise="Mark Wahlberg was a fan of Manny.", hypothesis="Manny was a fan of Mark Wahlberg.", probability=0.0543
-    ),
+REFERENCE_PAIRS = tuple(
+    ReferencePair(premise=premise, hypothesis=hypothesis, probability=probability)
+    for premise, hypothesis, probability in (
+        ("The capital of France is Berlin.", "The capital of France is Paris.", 0.0111),
+        ("I am in California", "I am in United States.", 0.6474),
+        ("I am in United States", "I am in California.", 0.1290),
+        (
+            *("A person on a horse jumps over a broken down airplane.", "A person is outdoors, on a horse."),
+            0.8969,
+        ),
+        (
+            "A boy is jumping on skateboard in the middle of a red bridge.",
+            *("The boy skates down the sidewalk on a red bridge", 0.1846),
+        ),
+        (
+            "A man with blond-hair, and a brown shirt drinking out of a public water fountain.",
+            *("A blond man wearing a brown shirt is reading a book.", 0.0050),
+        ),
+        ("Mark Wahlberg was a fan of Manny.", "Manny was a fan of Mark Wahlberg.", 0.0543),
+    )
 )
 """Pairs whose probabilities the model's authors published. A correctly loaded model gives the same.
 
@@ -85,19 +81,14 @@ class HHEM:
         """The findings for these pairs, in their order, batch by batch: pairs and tokens of a batch are bounded."""
         waiting = self._prompt.fit(pairs)
         while waiting:
-            count = _batch_length(waiting, self._batch_size)
+            tokens = accumulate(len(pair.tokens) for pair in waiting[: self._batch_size])
+            count = max(sum(size <= _MAX_TOKENS for size in tokens), 1)
             batch, waiting = waiting[:count], waiting[count:]
             probabilities = self._network.probabilities([pair.tokens for pair in batch])
             yield [
                 PairFinding(probability=probability, remark=pair.remark)
                 for pair, probability in zip(batch, probabilities, strict=True)
             ]
-
-
-def _batch_length(pairs: Sequence[FittedPair], batch_size: int) -> int:
-    """How many of the pairs are computed next: at least one."""
-    tokens = list(accumulate(len(pair.tokens) for pair in pairs[:batch_size]))
-    return max(sum(count <= _MAX_TOKENS for count in tokens), 1)
 
 
 def load(choice: ModelChoice) -> HHEM:
@@ -110,7 +101,9 @@ def load(choice: ModelChoice) -> HHEM:
     try:
         classifier = _loaded(choice)
         if choice.reference_check:
-            require_reference_values(_of_reference_pairs(classifier), REFERENCE_PAIRS, name="hhem")
+            pairs = [Pair(contexts=(one.premise,), claim=one.hypothesis) for one in REFERENCE_PAIRS]
+            found = [finding.probability for batch in classifier.findings(pairs) for finding in batch]
+            require_reference_values(found, REFERENCE_PAIRS, name="hhem")
     except JudgeError:
         raise
     except ImportError as error:
@@ -122,11 +115,6 @@ def load(choice: ModelChoice) -> HHEM:
         raise JudgeError("hhem_unavailable", message) from None
     _logger.info("HHEM was loaded onto %s in %.1f s", choice.device, time.monotonic() - began)
     return classifier
-
-
-def _of_reference_pairs(classifier: HHEM) -> list[float]:
-    pairs = [Pair(contexts=(reference.premise,), claim=reference.hypothesis) for reference in REFERENCE_PAIRS]
-    return [finding.probability for batch in classifier.findings(pairs) for finding in batch]
 
 
 def _loaded(choice: ModelChoice) -> HHEM:
@@ -162,19 +150,10 @@ def find_files(model: str, revision: str) -> tuple[Path, Path]:
         return _fetched(model, WEIGHTS_FILE, revision), _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
     weights, tokenizer = folder / WEIGHTS_FILE, folder / TOKENIZER_FILE
     if not weights.is_file():
-        raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}{_explanation_of(folder)}")
+        raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}")
     if not tokenizer.is_file():  # a copy of HHEM's own files has none
         tokenizer = _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
     return weights, tokenizer
-
-
-def _explanation_of(folder: Path) -> str:
-    """Why weights in another form in the folder are not read."""
-    if any(folder.glob("model-*.safetensors")):
-        return ", but weights in several files; save them as one"
-    if any(folder.glob("*.bin")):
-        return ", but weights as a pickle, which runs code when it is read; save them as safetensors"
-    return ""
 
 
 def _fetched(repository: str, name: str, revision: str) -> Path:

@@ -8,16 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import PurePath
-from typing import Literal, TypeAlias, get_args
 
-from ragspan.arguments import FLAG, SHARE, TEXT, WHOLE, choice, whole
+from ragspan.arguments import FLAG, SHARE, TEXT, WHOLE, whole
 from ragspan.judges import ClaimVerdict, Detector
 from ragspan.records import RagRecord
 from ragspan_hhem.batching import BatchComputer
 from ragspan_hhem.model import MODEL, REFERENCE_PAIRS, REVISION, ModelChoice, load
 from ragspan_hhem.prompt import Pair, PairFinding
-
-Premise: TypeAlias = Literal["joined", "best_context"]
 
 _LEAST_TOKENS = 128  # the prompt itself takes some twenty
 
@@ -57,10 +54,6 @@ class HHEMVerifier(Detector):
     """The most pairs that are computed together, at least 1; long pairs make a batch smaller."""
     threshold: float = 0.5
     """Claims with at least this probability are supported, 0..1."""
-    premise: Premise = "joined"
-    """What a claim is compared with: `"joined"`, all contexts as one text, or `"best_context"`, each context by itself, of
-    which the best counts. The latter reads long contexts better, multiplies the cost by the number of contexts, and does not
-    support a claim that needs two contexts."""
     max_tokens: int = 2048
     """Tokens of a claim with its contexts that are read, at least 128. Longer contexts are cut to their beginnings, all to the
     same length, and the explanation says so. The time of a pair grows faster than its tokens."""
@@ -75,7 +68,6 @@ class HHEMVerifier(Detector):
         WHOLE.check_fields(self, "batch_size")
         whole(_LEAST_TOKENS).check_fields(self, "max_tokens")
         SHARE.check_fields(self, "threshold")
-        choice(*get_args(Premise)).check_fields(self, "premise")
         FLAG.check_fields(self, "reference_check")
         chosen = ModelChoice(**{field.name: getattr(self, field.name) for field in fields(ModelChoice)})
         name = "hhem" if self.reference_check else f"hhem:{PurePath(self.model).name}"
@@ -93,27 +85,18 @@ class HHEMVerifier(Detector):
             JudgeError: the model cannot be loaded (`hhem_unavailable`), does not give the published probabilities
                 (`hhem_reference_mismatch`), or failed over these texts (`hhem_failed`).
         """
-        contexts = {index: context.text for index, context in enumerate(record.contexts or ()) if context.text.strip()}
-        premises = [tuple(contexts.values())] if self.premise == "joined" else [(text,) for text in contexts.values()]
-        pairs = [Pair(contexts=premise, claim=text) for text in texts for premise in premises]
+        contexts = tuple(context.text for context in record.contexts or () if context.text.strip())
+        pairs = [Pair(contexts=contexts, claim=text) for text in texts] if contexts else []
         found = await asyncio.wrap_future(self._computer.ask(pairs))
-        by_text = [found[start : start + len(premises)] for start in range(0, len(pairs), len(premises))]
-        return [
-            self._verdict(index, dict(zip(contexts, of_text, strict=False))) for index, of_text in enumerate(by_text)
-        ]
+        return [self._verdict(index, finding) for index, finding in enumerate(found)]
 
-    def _verdict(self, index: int, found: dict[int, PairFinding]) -> ClaimVerdict:
-        """By the best finding: there is one for each context, or a single one for all contexts."""
-        context, best = max(found.items(), key=lambda item: item[1].probability)
-        if self.premise == "joined":
-            explanation = f"the contexts support it with a probability of {best.probability:.2f}"
-        else:
-            explanation = f"context {context + 1} supports it best, with a probability of {best.probability:.2f}"
+    def _verdict(self, index: int, found: PairFinding) -> ClaimVerdict:
+        explanation = f"the contexts support it with a probability of {found.probability:.2f}"
         return ClaimVerdict(
             index=index,
-            verdict="supported" if best.probability >= self.threshold else "unsupported",
-            probability=best.probability,
-            explanation=f"{explanation} [{best.remark}]" if best.remark else explanation,
+            verdict="supported" if found.probability >= self.threshold else "unsupported",
+            probability=found.probability,
+            explanation=f"{explanation} [{found.remark}]" if found.remark else explanation,
         )
 
 

@@ -69,8 +69,8 @@ def worker(
     """Score the records that applications publish to NATS JetStream, and export their traces.
 
     Judge, metrics, budgets and spans are configured by RAGSPAN_* variables as in an application, the export by OTEL_*. User and
-    password, or a token, stand in the broker's address; RAGSPAN_NATS_CREDENTIALS_FILE, _CA_FILE, _CERTIFICATE_FILE and _KEY_FILE
-    name files. Any number of workers share a stream. If the stream is missing, the worker makes it.
+    password, or a token, stand in the broker's address; RAGSPAN_NATS_CREDENTIALS_FILE, _CA_FILE and _CERTIFICATE_FILE name
+    files. Any number of workers share a stream. If the stream is missing, the worker makes it.
 
     SIGTERM and Ctrl-C: the worker takes no new records, and finishes those in flight within --drain-timeout or gives them back.
     A second signal gives all back.

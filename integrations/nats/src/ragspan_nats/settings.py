@@ -16,7 +16,7 @@ from ragspan.exceptions import ConfigurationError
 
 _SCHEMES = ("nats", "tls")
 _PORT = 4222
-_FILES = ("credentials_file", "ca_file", "certificate_file", "key_file")
+_FILES = ("credentials_file", "ca_file", "certificate_file")
 _VARIABLES = (*_FILES, "inbox_prefix")
 """Fields of `BrokerAccess` that have a variable, `RAGSPAN_NATS_CA_FILE` and so on."""
 _INBOX_PREFIX = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -42,9 +42,7 @@ class BrokerAccess:
     ca_file: str | None = None
     """Certificate authorities to trust in place of the system's."""
     certificate_file: str | None = None
-    """Our own certificate, for brokers that require one."""
-    key_file: str | None = None
-    """Its private key, if it is not in the same file."""
+    """Our own certificate and its private key, for brokers that require one."""
     inbox_prefix: str = "_INBOX"
     """The first part of the subjects on which the broker answers us. If nobody else may subscribe to them, other users of the
     broker cannot read what workers receive."""
@@ -58,8 +56,6 @@ class BrokerAccess:
                 raise ConfigurationError(f"{name} should name a file, but there is no such file")
         if not _INBOX_PREFIX.fullmatch(self.inbox_prefix):
             raise wrong("inbox_prefix", self.inbox_prefix, "letters, digits, '_' and '-', with dots between them")
-        if self.key_file is not None and self.certificate_file is None:
-            raise ConfigurationError("key_file is given without certificate_file, whose key it should be")
         if servers[0].username is not None and self.credentials_file is not None:
             raise ConfigurationError("credentials_file and the address both say how to sign in, but one way is enough")
 
@@ -122,10 +118,10 @@ class BrokerAccess:
         try:
             context = ssl.create_default_context(cafile=self.ca_file)
             if self.certificate_file is not None:
-                context.load_cert_chain(self.certificate_file, self.key_file)
+                context.load_cert_chain(self.certificate_file)
         except (OSError, ssl.SSLError) as error:
             raise ConfigurationError(
-                f"ca_file, certificate_file or key_file cannot be read as certificates: {type(error).__name__}"
+                f"ca_file or certificate_file cannot be read as certificates: {type(error).__name__}"
             ) from None
         return context
 

@@ -24,25 +24,6 @@ def test_a_restart_of_the_broker_in_mid_work_loses_nothing(fleet, end):
         fleet.all_scored(records)
 
 
-def test_a_worker_that_is_started_before_its_broker_waits_for_it(make_fleet, make_broker):
-    broker = make_broker()
-    fleet = make_fleet(broker)
-    worker = fleet.worker(ready=False)
-    worker.until_it_says("cannot be used")
-    assert not worker.is_ready
-    broker.start()
-    records = fleet.publish(3)
-    fleet.all_scored(records)
-
-
-def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_fleet, make_broker):
-    worker = make_fleet(make_broker()).worker("--drain-timeout", 600, ready=False)
-    worker.until_it_says("cannot be used")
-    worker.stop()
-
-    assert worker.ended() == 0
-
-
 @pytest.mark.parametrize("what", ["stream", "consumer", "dead letters"])
 def test_what_is_deleted_while_nothing_is_in_it_is_made_anew(fleet, what):
     fleet.worker()

@@ -58,16 +58,3 @@ def test_a_second_signal_gives_everything_back_at_once(fleet):
 
     assert stopped.ended() == 0
     assert "0 records scored, 5 given back, 0 put aside" in stopped.log
-
-
-def test_workers_that_are_replaced_one_after_the_other_lose_nothing(fleet):
-    """As an orchestrator rolls out a new version."""
-    fleet.judge.latency = 0.1
-    old = fleet.start(2, *LONG)
-    records = fleet.publish(300)
-    for worker in old:
-        new = fleet.worker(*LONG)
-        worker.stop()
-        assert worker.ended() == 0
-        assert new.is_running
-    fleet.all_scored(records, once=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -47,7 +47,7 @@ def unpack(packed: bytes) -> RagRecord:
 
 
 class Connection(asyncio.Protocol, Generic[_M]):
-    """One end of the socket, for use in its event loop only. Sending never blocks, and one turn's messages go as one batch.
+    """One end of the socket. Sending never blocks, and one turn's messages go as one batch.
 
     Args:
         reads: the messages of the other side.
@@ -57,14 +57,27 @@ class Connection(asyncio.Protocol, Generic[_M]):
 
     def __init__(self, reads: type[_M], *, on_message: Callable[[_M], None], on_lost: Callable[[], None]) -> None:
         self._decode: Callable[[bytes], list[_M]] = msgspec.msgpack.Decoder(list[reads]).decode  # type: ignore[valid-type]
-        self._encode = msgspec.msgpack.Encoder().encode
         self._on_message, self._on_lost = on_message, on_lost
-        self._transport: asyncio.Transport | None = None
+        self._transport: Any = None
         self._outgoing: list[object] = []
         self._incoming = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        self._on_lost()
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming += data
+        while len(self._incoming) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
+            if len(self._incoming) < end:
+                return
+            batch = bytes(self._incoming[_LENGTH.size : end])
+            del self._incoming[:end]
+            for message in self._decode(batch):
+                self._on_message(message)
 
     def send(self, message: object) -> None:
         """Send it with this turn's batch; nothing happens if the connection is lost."""
@@ -76,22 +89,8 @@ class Connection(asyncio.Protocol, Generic[_M]):
         if self._transport is not None:
             self._transport.abort()
 
-    def data_received(self, data: bytes) -> None:
-        self._incoming += data
-        while len(self._incoming) >= _LENGTH.size:
-            end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
-            if len(self._incoming) < end:
-                return
-            batch = bytes(memoryview(self._incoming)[_LENGTH.size : end])
-            del self._incoming[:end]
-            for message in self._decode(batch):
-                self._on_message(message)
-
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
-        self._on_lost()
-
     def _send_batch(self) -> None:
         batch, self._outgoing = self._outgoing, []
         if self._transport is not None and not self._transport.is_closing():
-            data = self._encode(batch)
+            data = msgspec.msgpack.encode(batch)
             self._transport.write(_LENGTH.pack(len(data)) + data)

@@ -1,10 +1,7 @@
 """The helper's own program: it scores records by copies of the application's metrics until the application is gone.
 
-Guarantees:
-- It ends when the application does, however that ends and whatever hangs here.
-- Signals for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application ends its helper, and may
-  need it until its own end.
-- An error in an answer is the answer. What judges log goes to the application's stderr.
+Signals for the application (Ctrl-C, a service manager's SIGTERM) are ignored: it may need its helper until its own end.
+An error in an answer is the answer. What judges log goes to the application's stderr.
 """
 
 from __future__ import annotations
@@ -69,18 +66,16 @@ class _Server:
 
     def _received(self, message: ToHelper) -> None:
         if not message.number:
-            _, error = call_guarded(self._begin, message.content)
+            metrics, error = call_guarded(pickle.loads, message.content)  # from the application, whose helper this is
+            self._metrics = metrics or []
+            gc.freeze()  # what is there now stays, and a record leaves no cycles: the collector finds next to nothing
+            gc.set_threshold(_GC_THRESHOLD)
             self.connection.send(ToApplication(0, refusal=_said(error)))
         elif message.content:
             task = self._tasks[message.number] = asyncio.get_running_loop().create_task(self._score(message))
             task.add_done_callback(functools.partial(self._answer, message.number))
         elif (scoring := self._tasks.get(message.number)) is not None:
             scoring.cancel()
-
-    def _begin(self, metrics: bytes) -> None:
-        self._metrics = pickle.loads(metrics)  # noqa: S301 - from the application, whose helper this is
-        gc.freeze()  # what is there now stays, and a record leaves no cycles: the collector finds next to nothing
-        gc.set_threshold(_GC_THRESHOLD)
 
     async def _score(self, question: ToHelper) -> bytes:
         from ragspan.engine.metric_outcome import about_response, outcome_of

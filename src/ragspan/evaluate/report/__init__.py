@@ -64,7 +64,7 @@ def _content(
     guides = {metric: guide for metric in evaluation.metrics if (guide := guide_of(metric)) is not None}
     earlier = baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source
     return {
-        "figures": evaluation.figures(),
+        "figures": evaluation.figures() | {"bad_rows": []},
         "why_not_scored": None if evaluation.is_scored else evaluation.why_not_scored,
         "questions": {metric: guide.question for metric, guide in guides.items()},
         "share": share_lines(evaluation),
