@@ -9,7 +9,7 @@ import pytest
 from captures import Answered, until
 from li_agents import agent, ask, retriever_tool
 from li_model import Hangs, calls
-from li_programs import CELLO, HARP, OBOE, engine_tool
+from li_programs import CELLO, HARP, engine_tool
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.workflow import Context
@@ -104,23 +104,3 @@ async def test_an_agent_that_is_cancelled(captured, model):
 
 
 # Several at once
-
-
-async def test_agents_at_the_same_time(captured, model):
-    """One agent object serves many users, and none of them gets what another asked."""
-
-    def line(prompt):
-        topic = "cello" if "cello" in prompt.splitlines()[-1] or "four strings" in prompt else "oboe"
-        return f"About the {topic}." if "tool:" in prompt else calls("look_up", input=topic)
-
-    model.says(line)
-    asked = agent(retriever_tool())
-    questions = [f"{number}: the {topic}?" for number in range(10) for topic in ("cello", "oboe")]
-    await asyncio.gather(*(ask(asked, question) for question in questions))
-
-    answers = captured.answers()
-    assert sorted(answer.question for answer in answers) == sorted(questions)
-    assert {(answer.question.split()[-1], *answer.contexts, answer.response) for answer in answers} == {
-        ("cello?", CELLO, "About the cello."),
-        ("oboe?", OBOE, "About the oboe."),
-    }

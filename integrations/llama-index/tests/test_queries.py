@@ -14,7 +14,6 @@ from li_programs import (
     each_way,
     engine,
     engine_over,
-    index,
 )
 from llama_index.core import SummaryIndex
 from llama_index.core.schema import QueryBundle
@@ -65,15 +64,6 @@ def test_nothing_was_found(captured, model, way):
 
     assert model.prompts == []
     assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
-
-
-def test_an_engine_that_was_built_before_the_handler(new_captures):
-    asked = index().as_query_engine(similarity_top_k=2)
-    asked.query("Before")
-    captured = new_captures()
-    asked.query(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
 
 
 # Around the engine

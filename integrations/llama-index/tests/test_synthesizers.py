@@ -98,15 +98,6 @@ def test_a_tree_of_summaries_is_one_request(captured, model):
 # By hand
 
 
-def test_sources_that_are_only_listed_reached_no_prompt(captured):
-    response = get_response_synthesizer().synthesize(
-        QUESTION, found("cello"), additional_source_nodes=found("oboe", "flute")
-    )
-
-    assert len(response.source_nodes) == 3
-    assert captured.answer().contexts == [CELLO]
-
-
 def test_a_synthesizer_of_the_applications_own(captured):
     class Joining(BaseSynthesizer):
         def _get_prompts(self):

@@ -3,8 +3,6 @@
 The framework reads the annotations of steps at run time, so that here they are no strings.
 """
 
-import asyncio
-
 import pytest
 from captures import Answered
 from li_programs import (
@@ -153,17 +151,3 @@ async def test_a_step_with_a_prompt_of_its_own(captured):
     record = captured.record()
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
     assert ids(record.contexts) == ["cello", "harp"]
-
-
-async def test_runs_at_the_same_time(captured, model):
-    model.says(lambda prompt: "About the harp." if "forty-seven" in prompt else "About the cello.")
-    workflow = Answering()
-    questions = [f"{number}: {topic}?" for number in range(20) for topic in ("cello", "harp")]
-    await asyncio.gather(*(workflow.run(query=question) for question in questions))
-
-    answers = captured.answers()
-    assert sorted(answer.question for answer in answers) == sorted(questions)
-    assert {(answer.question.split()[-1], *answer.contexts, answer.response) for answer in answers} == {
-        ("cello?", CELLO, "About the cello."),
-        ("harp?", HARP, "About the harp."),
-    }

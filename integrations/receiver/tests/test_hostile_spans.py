@@ -74,15 +74,3 @@ def test_very_deep_and_very_many_spans_are_bounded() -> None:
     (found,) = records_of([*deep, *wide])
 
     assert len(found.generations) <= 100
-
-
-def test_huge_documents_are_read() -> None:
-    documents = {f"retrieval.documents.{n}.document.content": f"{n} " + "word " * 100_000 for n in range(10)}
-    prompt = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "0 " + "word " * 100}
-    (found,) = records_of([span(1, None), span(2, 1, "RETRIEVER", **documents), span(3, 1, "LLM", **prompt)])
-
-    assert len(found.retrievals[0].contexts) == len(documents)
-
-
-def test_deep_json_is_read_as_text() -> None:
-    assert records_of([span(1, None, "AGENT", **{"input.value": "[" * 100_000}), span(2, 1, "LLM")])

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 
-import httpx
 import pytest
 from google.rpc.status_pb2 import Status
 from http_senders import PROTOBUF, post, until
@@ -109,14 +108,6 @@ async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, 
         assert (await post(served, b"")).status_code == 200  # and it goes on
 
 
-async def test_other_paths_and_methods_are_told_what_there_is(serving):
-    async with serving(SLOW) as served, httpx.AsyncClient(base_url=f"http://{served.address}") as client:
-        metrics = await client.post("/v1/metrics", headers=PROTOBUF)
-        got = await client.get("/v1/traces", headers=PROTOBUF)
-
-    assert (metrics.status_code, got.status_code, got.headers["allow"]) == (404, 405, "POST")
-
-
 async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
     serving, answer, request_with, caplog, monkeypatch
 ):
@@ -160,19 +151,3 @@ async def test_the_counts_are_metrics(serving, answer, span, request_with):
         ("ragspan.receiver.spans", "rejected"): 1,
     }
     provider.shutdown()
-
-
-async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with):
-    async with (
-        serving(BufferLimits(max_traces=1)) as served,
-        httpx.AsyncClient(base_url=f"http://{served.address}") as client,
-    ):
-        before = await client.get("/readyz")
-        await post(served, request_with(answer(TRACE)).SerializeToString())
-        alive, ready = await client.get("/healthz"), await client.get("/readyz")
-
-    assert (before.status_code, alive.status_code, ready.status_code) == (200, 200, 503)
-    assert alive.json() | {"bytes": 0} == {
-        "ready": False, "open_traces": 1, "bytes": 0, "bytes_of_requests": 0, "requests.accepted": 1, "spans.accepted": 1,
-        "spans.own": 0, "spans.rejected": 0, "not_read": {},
-    }  # fmt: skip

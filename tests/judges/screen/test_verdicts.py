@@ -232,17 +232,10 @@ async def test_contexts_that_were_used_are_told_from_others(judge):
     assert relevant.value == 1.0 > other.value
 
 
-async def test_a_response_in_another_language_is_compared_by_numbers_and_names():
-    right, wrong = [
-        await adherence(response, TOWER)
-        for response in (
-            "Der Turm ist 330 Meter hoch und wird von vielen Menschen besucht.",
-            "Der Turm ist 350 Meter hoch und wird von vielen Menschen besucht.",
-        )
-    ]
+async def test_a_response_in_another_language_than_its_contexts_does_not_apply():
+    outcome = await adherence("Der Turm ist 330 Meter hoch und wird von vielen Menschen besucht.", TOWER)
 
-    assert wrong.value < 0.5 < right.value
-    assert "Only numbers and names were compared" in right.explanation
+    assert outcome.reason == "language"
 
 
 def test_a_derived_judge_travels_with_what_it_has(judge):
