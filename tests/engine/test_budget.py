@@ -110,16 +110,6 @@ def test_what_a_request_took_counts_in_place_of_what_was_expected(clock, limits,
     assert tracker.spent_limit() == denied(tracker) == spent
 
 
-def test_a_reservation_is_settled_once(clock):
-    tracker = BudgetTracker(Budget(tokens_per_minute=100), clock=clock)
-    settle = tracker.reserve(ONE)
-    for _ in range(2):
-        settle(Usage(requests=1, input_tokens=60))
-
-    assert denied(tracker, Usage(requests=1, input_tokens=41)) == "tokens_per_minute"
-    assert denied(tracker, Usage(requests=1, input_tokens=40)) is None
-
-
 def test_dollars_need_a_price_and_other_limits_do_not(clock):
     unpriced = Usage(requests=1, input_tokens=10)
     with pytest.raises(JudgeError, match="give it price=") as refused:

@@ -26,11 +26,3 @@ def test_what_an_emitter_raises_is_counted_and_reaches_nobody(fakes, make_engine
     engine.shutdown(fakes.PATIENCE)
     assert engine.stats().errors == {"emitter_start": 1, "emitter": 3}
     assert good.journal[-1] == "shutdown"
-
-
-def test_the_first_span_that_an_emitter_names_is_the_answers(fakes, make_engine):
-    emitters = [fakes.ListEmitter(span=span) for span in (None, SPAN, OTHER)]
-    engine = make_engine(fakes.ConstantMetric(), emitters=emitters)
-    fakes.score(engine)
-
-    assert {emitter.scored[0].span for emitter in emitters} == {SPAN}

@@ -25,15 +25,6 @@ class Quick:
     async def score(self, record):
         return Score(value=1.0)
 
-class OnceTheMainThreadEnds:
-    '''Cannot be scored before the end of the program has begun.'''
-    name = "waiting"
-    async def score(self, record):
-        await asyncio.get_running_loop().run_in_executor(None, program_ends.wait)
-        return Score(value=1.0)
-
-program_ends = threading.Event()
-
 class Printing(ScoreEmitter):
     score_wait = 10.0
     def emit(self, scored): print("emitted", scored.record.question, *scored.outcomes, flush=True)
@@ -46,25 +37,6 @@ class Printing(ScoreEmitter):
 def run(run_script):
     """Runs a program that begins with the classes above."""
     return lambda program: run_script(PRELUDE + textwrap.dedent(program)).stdout.splitlines()
-
-
-@pytest.mark.parametrize("ending", ["sys.exit(0)", "pass"])
-def test_judges_may_use_threads_while_the_program_ends_though_nobody_holds_the_engine(run, ending: str):
-    """The drain comes before Python closes its thread pools, and the loop's own threads are no such pool."""
-    lines = run(f"""
-        import gc
-        def use():
-            engine = ScoringEngine(metrics=[OnceTheMainThreadEnds()], emitters=[Printing()])
-            for number in range(3):
-                engine.submit(record(number))
-        use()
-        gc.collect()
-        threading._register_atexit(program_ends.set)
-        {ending}
-    """)
-
-    assert sorted(lines[:3]) == [f"emitted {number} waiting" for number in range(3)]
-    assert lines[3:] == ["flush", "shutdown"]
 
 
 @pytest.mark.parametrize("registered", ["before", "after"])

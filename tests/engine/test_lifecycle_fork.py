@@ -10,28 +10,6 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
-def test_the_child_has_an_empty_engine_that_works_and_the_parent_does_its_own_work(fakes, make_engine, in_child):
-    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter], concurrency=1)
-    for _ in range(3):
-        engine.submit(fakes.a_record())
-    metric.wait_until_started()
-
-    def use() -> object:
-        before = engine.stats()
-        metric.release()
-        engine.submit(fakes.a_record(question="child's"))
-        flushed = engine.flush(fakes.PATIENCE)
-        emitted = [scored.record.question for scored in emitter.scored]
-        finished = engine.shutdown(fakes.PATIENCE).finished
-        return [before.submitted, before.queued, before.in_flight, flushed, emitted, finished]
-
-    assert in_child(use) == [0, 0, 0, True, ["child's"], 0]
-    metric.release()
-    assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().finished == 3
-
-
 def test_the_parents_worker_still_hears_after_the_child_has_collected_everything(run_script):
     """Closing the inherited loop in the child would take the parent's wake-up pipe off the selector they share.
 

@@ -31,14 +31,6 @@ def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, c
     assert caplog.messages == [f"metric bad failed with {type(error).__name__}"]
 
 
-def test_a_judge_that_is_down_is_logged_once_for_all_metrics(fakes, make_engine, caplog):
-    is_down = JudgeError("APIConnectionError", "nobody there", outage=True)
-    fakes.score(make_engine(*[fakes.CallingMetric(lambda _: raise_(is_down), name) for name in ("first", "second")]))
-
-    [line] = caplog.messages
-    assert line.endswith("failed with APIConnectionError; ragspan doctor shows why")
-
-
 @pytest.mark.parametrize(
     ("error", "failure"),
     [

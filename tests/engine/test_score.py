@@ -46,28 +46,6 @@ def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_eng
     assert engine.stats().dropped == {"queue_full": 3}
 
 
-def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine, caplog):
-    metric = fakes.HangingMetric()
-    engine = make_engine(metric, concurrency=1)
-    engine.submit(fakes.a_record())
-    metric.wait_until_started()
-
-    async def cancel() -> None:
-        scoring = asyncio.create_task(engine.score(fakes.a_record()))
-        await asyncio.sleep(0)
-        scoring.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await scoring
-
-    asyncio.run(cancel())
-
-    assert engine.stats().dropped == {"cancelled": 1}
-    metric.release()
-    assert engine.flush(fakes.PATIENCE)
-    assert caplog.messages == []  # the caller knows
-    assert metric.started.empty()
-
-
 def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_open(fakes, make_engine):
     metric, emitter = fakes.HangingMetric(), fakes.ListEmitter(handle=fakes.NotingHandle)
     engine = make_engine(metric, emitters=[emitter])

@@ -10,13 +10,6 @@ SAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=1)
 UNSAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
 
 
-def test_emitters_see_a_record_before_any_judge_is_paid(fakes, score_one):
-    emitter = fakes.ListEmitter()
-    score_one(fakes.CallingMetric(lambda _: emitter.journal.append("score")), emitter=emitter)
-
-    assert emitter.journal == ["start", "score", "emit", "flush"]
-
-
 @pytest.mark.parametrize(
     ("response", "refusal", "language"),
     [

@@ -20,20 +20,6 @@ def is_conserved(stats: EngineStats) -> bool:
     return stats.submitted == stats.queued + stats.in_flight + stats.done + sum(stats.dropped.values())
 
 
-def threads_of(name: str) -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith(name)]
-
-
-def test_the_first_submit_starts_one_worker(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric(), fakes.BlockingMetric(), emitters=[fakes.ListEmitter()], name="once")
-    assert threads_of("once") == []
-    for _ in range(3):
-        engine.submit(fakes.FakeCapture())
-
-    assert engine.flush(fakes.PATIENCE)
-    assert threads_of("once") == ["once-worker"]
-
-
 @pytest.mark.parametrize("error", [ValueError("secret"), SystemExit(3)])
 def test_a_capture_that_cannot_be_made_a_record_is_dropped(fakes, make_engine, caplog, error: BaseException):
     def fail() -> None:
@@ -101,19 +87,6 @@ def test_drops_are_logged_by_the_worker_and_not_where_they_happen(fakes, make_en
     assert engine.flush(fakes.PATIENCE)
     engine.shutdown(fakes.PATIENCE)
     assert caplog.messages == ["captures dropped so far: queue_full 1"]
-
-
-def test_an_engine_that_is_switched_off_counts_and_does_nothing_else(fakes, make_engine, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], name="off")
-    engine.submit(fakes.a_record())
-
-    assert engine.flush(0)
-    assert engine.shutdown(0).abandoned == 0
-    engine.submit(fakes.a_record())
-    assert counts(engine.stats()) == (2, 0, 0, 0, {"not_running": 2})
-    assert (emitter.journal, threads_of("off")) == ([], [])
 
 
 @pytest.mark.parametrize("drop", ["oldest", "newest"])

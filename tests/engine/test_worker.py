@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
@@ -18,19 +17,6 @@ def quick_restarts(monkeypatch):
 def worker_of(name: str) -> threading.Thread:
     [worker] = [thread for thread in threading.enumerate() if thread.name == f"{name}-worker"]
     return worker
-
-
-def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(fakes, make_engine, caplog):
-    async def fails() -> None:
-        raise ValueError("secret")
-
-    engine = make_engine(fakes.CallingMetric(lambda _: asyncio.ensure_future(fails()) and None))
-    fakes.score(engine)
-    fakes.score(engine)
-
-    assert engine.stats().errors["worker"] >= 1
-    assert "the worker failed with ValueError" in caplog.messages
-    assert "secret" not in caplog.text
 
 
 def test_a_worker_whose_loop_breaks_counts_its_records_and_goes_on_with_another_loop(

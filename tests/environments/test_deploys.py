@@ -217,7 +217,7 @@ def test_other_signals_and_more_of_them_lose_no_answer(deploy, assert_kept, comm
 
 
 RECYCLED = {
-    "uvicorn workers": (*UVICORN_WORKERS, "--limit-max-requests=15", "--timeout-worker-healthcheck=5"),
+    "uvicorn workers": (*UVICORN_WORKERS, "--limit-max-requests=15"),
     "gunicorn sync": gunicorn("sync", "--max-requests=10"),
     "gunicorn asgi": gunicorn("asgi", "--max-requests=10"),
 }

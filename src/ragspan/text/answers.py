@@ -42,11 +42,11 @@ class Part:
 @lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
 def parts_of(answer: str) -> tuple[Part, ...]:
     """The parts of an answer that state no fact, in the answer's order; they do not overlap."""
-    text = readable(_unescaped(answer[:MAX_CHARACTERS]))
+    text = readable(answer[:MAX_CHARACTERS])
     parts: list[Part] = []
     if _MAY_BE_MARKED.search(text):
         code = _code(text)
-        for find in (_thoughts, _wrapping, _quotes, _sources, _citations, _headings, _emphasis):
+        for find in (_thoughts, _quotes, _sources, _citations, _headings, _emphasis):
             turn()
             some = [part for part in find(text, code) if part.start < part.end]
             parts += some
@@ -64,7 +64,7 @@ def stated(answer: str) -> str:
     What follows a phrase that named the source begins the sentence, with a capital.
     """
     parts = parts_of(answer)
-    text = _blanked(_unescaped(answer), parts)
+    text = _blanked(answer, parts)
     for part in parts:
         capital = text[part.end : part.end + 1].upper()
         if part.kind == "framing" and len(capital) == 1:
@@ -99,7 +99,7 @@ _MAY_BE_MARKED = re.compile(
 """Text without one of these has no marks: most answers need no further look."""
 _Places = Sequence[tuple[int, int]]
 
-# Thoughts, and replies in JSON
+# Thoughts
 
 _TAGS = (
     r"(?:\w{0,12}_)?(?:(?:think|thought|reasoning|reflection)\w{0,12}|reason|plan(?:ning)?|scratchpad|analysis|monologue"
@@ -108,25 +108,14 @@ _TAGS = (
 _THOUGHT_TAG = re.compile(rf"[<\[\u25c1](/?)(?:{_TAGS})[>\]\u25b7]", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[\u25c1](?:think|reasoning)", re.IGNORECASE)
 """What opens thoughts that nothing closes; `<plan>` and `[analysis]` may be a place to fill in, or a source."""
-_STEPS = re.compile(
-    r"^(?:thought|action|observation)(?: input)?:.*?^final answer:", re.IGNORECASE | re.MULTILINE | re.DOTALL
-)
 _THOUGHT_BEFORE = re.compile(
     rf"\s*(?:[<\[\u25c1]({_TAGS})[>\]\u25b7].*?[<\[\u25c1]/\1[>\]\u25b7]|<think(?:ing)?>.*\Z)\s*",
     re.IGNORECASE | re.DOTALL,
 )
-_IN_JSON = re.compile(
-    r"\s{0,20}(?:(?:```|~~~)\w{0,10}\s{1,20})?\{[^{}]{0,2000}?\"(?:final_?)?(?:answer|response|output|reply)\"\s{0,20}:\s{0,20}"
-    r"\"((?:[^\"\\]|\\.){1,30000})\"\s{0,20}[,}]",
-    re.IGNORECASE,
-)
 
 
 def _thoughts(text: str, _: _Places) -> Iterator[Part]:
-    """What stands between tags of thoughts, before a closing tag that nothing opens, and in steps before the final answer."""
-    if "inal " in text and (steps := _STEPS.search(text)):
-        yield Part(kind="thought", start=steps.start(), end=steps.end())
-        return
+    """What stands between tags of thoughts and before a closing tag that nothing opens."""
     start: int | None = 0
     opened = False
     for tag in _THOUGHT_TAG.finditer(text):
@@ -145,21 +134,6 @@ def without_thoughts(answer: str) -> str:
         answer = answer[thought.end() :]
     before, closing, rest = answer.partition("</think>")  # some servers leave the opening tag out
     return rest.lstrip() if closing and "<think>" not in before else answer
-
-
-def _unescaped(answer: str) -> str:
-    """An answer, of one in JSON with line ends and quotes as they are read; each character keeps its place."""
-    said = _IN_JSON.match(answer) if "\\" in answer else None
-    if said is None:
-        return answer
-    return answer[: said.start(1)] + said[1].replace("\\n", " \n").replace('\\"', "''") + answer[said.end(1) :]
-
-
-def _wrapping(text: str, _: _Places) -> Iterator[Part]:
-    """The JSON around an answer that is a value of it: `{"answer": "Yes, it is.", "sources": []}`."""
-    if (said := _IN_JSON.match(text)) and " " in said[1]:
-        yield Part(kind="markup", start=0, end=said.start(1))
-        yield Part(kind="markup", start=said.end(1), end=len(text))
 
 
 # Code and Markdown

@@ -10,13 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 
 from ragspan.text.languages.language import WITH_WORDS, Language, language
-from ragspan.text.vocabulary import word_set, words_of
+from ragspan.text.vocabulary import LANGUAGES, word_set
 
-LANGUAGES: Final = WITH_WORDS
-"""Languages whose phrases are known; of others only questions are, and what is said in English."""
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
 _NO_SOURCE = r"(?!(?:a\s+result|terms\s+of|(?:the\s+)?case\s+of)\b)"
 _EDGES = r"[\s>*_#\"'\u2022-]{0,8}"
@@ -55,7 +53,7 @@ class Framing:
     """The phrases of one language."""
 
     def __init__(self, code: str) -> None:
-        words: Mapping[str, Any] = words_of(code)
+        words: Mapping[str, Any] = LANGUAGES[code]
         self._negations = language(code).negations
         self._is_english, is_spaced = code == "en", code not in _WITHOUT_SPACES
         polite = [phrase for phrase in words["courtesies"].split("|") if phrase]
@@ -125,8 +123,8 @@ def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
     """The phrases to look for in an answer in this language."""
     if spoken.code == "en" and answer.isascii():
         return [_framing("en")]
-    codes = LANGUAGES if len(answer) < _SHORT else dict.fromkeys((spoken.code, "en"))
-    return [_framing(code) for code in codes if code in LANGUAGES]
+    codes = WITH_WORDS if len(answer) < _SHORT else dict.fromkeys((spoken.code, "en"))
+    return [_framing(code) for code in codes if code in WITH_WORDS]
 
 
 def kind_of(sentence: str, spoken: Iterable[Framing]) -> str | None:
@@ -155,7 +153,7 @@ def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]
 
 def frames(text: str) -> bool:
     """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
-    found = (_framing(code).opening(f"{text.strip()},", 0) for code in LANGUAGES)
+    found = (_framing(code).opening(f"{text.strip()},", 0) for code in WITH_WORDS)
     return any(match is not None and match.end() >= len(text.strip()) for match in found)
 
 
@@ -251,7 +249,7 @@ def _framing(code: str) -> Framing:
 @cache
 def _source_head() -> re.Pattern[str]:
     heads, labels = (
-        _any(*(words_of(code).get(name, "") for code in LANGUAGES)) for name in ("citing", "citing_labels")
+        _any(*(LANGUAGES[code].get(name, "") for code in WITH_WORDS)) for name in ("citing", "citing_labels")
     )
     return re.compile(
         rf"{_EDGES}\W{{0,4}}(?:{heads})s?\b[*_]{{0,3}}(?:\s?[{_COLON}]|\.?\s(?=\S)|[*_\s]*$)|{_EDGES}\W{{0,4}}(?:{labels})s?[*_]{{0,3}}\s?[{_COLON}]",
@@ -261,4 +259,4 @@ def _source_head() -> re.Pattern[str]:
 
 @cache
 def _source_noun() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{_nouns(*(words_of(code)['sources'] for code in LANGUAGES))})\b", re.IGNORECASE)
+    return re.compile(rf"\b(?:{_nouns(*(LANGUAGES[code]['sources'] for code in WITH_WORDS))})\b", re.IGNORECASE)

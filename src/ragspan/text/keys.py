@@ -36,6 +36,7 @@ _TOKEN = re.compile(
       | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                        # 10.0.0.12, 2.4.1
       | (?<![\d.])\.\d{{1,{_LONGEST}}}                                  # .5
       | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b         # 45k, 1.2bn
+      | (?<!\d)\d{{1,6}}\([kK]\)                                         # 401(k)
       | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                            # £3m
       | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?      # 1,234,567.89
       | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?     # 42, 3.50, 21st
@@ -213,6 +214,7 @@ def _number_key(word: str) -> str:
         return _time_key(word)
     if word.count(".") > 1:
         return word  # a version, an address
+    word = word.replace("(", "").replace(")", "")
     scaled = _SCALED.fullmatch(word)
     if scaled is not None:
         places, fraction = _SCALES[scaled[3]], scaled[2] or ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from sys import intern
 from typing import Final
 
@@ -25,12 +25,14 @@ _CHUNK = re.compile(
     | [^\s{_BULLETS}]*?[{WITHOUT_SPACES}][.!?] | [^\s{_FULL_STOPS}{_BULLETS}]+""",
     re.VERBOSE,
 )
+_PLAIN_STOP = re.compile(r"""[.!?]{1,9}["')\]*_]{0,3}(?=\s|$)|\n|\Z""")
 _PLAIN_CHUNK = re.compile(r"\n|\S+")
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}$|[{WITHOUT_SPACES}][.!?]$""")
 _MARKER = re.compile(r"[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_][)]")
-_MARKED_LINE = re.compile(rf"^[^\S\n]*(?:{_MARKER.pattern})\s|[{_BULLETS}]", re.MULTILINE)
-_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_]){1,6}")
+_NUMBER_OF_ITEM = re.compile(r"\d{1,2}\.")
+_MARKED_LINE = re.compile(rf"^[^\S\n]{{0,20}}(?:{_MARKER.pattern})\s", re.MULTILINE)
+_INITIALS = re.compile(r"\d{0,2}[^\W\d_](?:\.[^\W\d_]){1,6}")
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
@@ -80,12 +82,15 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         if self._special.isdisjoint(chunks):
             return keys
         even = in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
-        if _MARKED_LINE.search(even):
+        if _has_list(even):
             return [key for one in self._walk(even) for key in (*chain.from_iterable(map(self.__getitem__, one)), END)]
         return keys if even == text else list(chain.from_iterable(map(self.__getitem__, self._chunks(even))))
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the sentences of a `readable` text stand, without list markers; also those without a key."""
+        if text.isascii() and not _has_list(text):
+            yield from self._plain_places(text)
+            return
         pattern = _PLAIN_CHUNK if text.isascii() else _CHUNK
         start: int | None = None
         end, begins = 0, True
@@ -105,6 +110,21 @@ class SentenceReader(dict[str, tuple[str, ...]]):
                 start = None
         if start is not None:
             yield start, end
+
+    def _plain_places(self, text: str) -> Iterator[tuple[int, int]]:
+        """The same for a text in ASCII without list markers: it looks at stops only."""
+        start = 0
+        for match in _PLAIN_STOP.finditer(text):
+            end = match.end()
+            word = text[start : match.start()].rpartition(" ")[2]
+            following = text[end : end + _LONGEST_WORD].split(maxsplit=1)[:1]  # "No. The river is long."
+            begins = bool(following) and following[0].istitle() and following[0].lower() in self._language.stop_words
+            if match[0] in {"\n", ""} or begins or self._ends(word + match[0]):
+                bare = text[start:end].strip()
+                if bare:
+                    at = text.index(bare, start)
+                    yield at, at + len(bare)
+                start = end
 
     def written(self, text: str) -> list[str]:
         """The sentences with keys of a `readable` text, on one line each."""
@@ -135,9 +155,14 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def _walk(self, text: str) -> Iterator[list[str]]:
         """The chunks of each sentence, without list markers."""
+        chunks = self._chunks(text)
+        if not _has_list(text):
+            ends = [at for at, keys in enumerate(map(self.__getitem__, chunks), 1) if keys[-1:] == _LINE_END]
+            yield from (chunks[start:end] for start, end in pairwise([0, *ends, len(chunks)]))
+            return
         found: list[str] = []
         begins = True
-        for chunk in self._chunks(text):
+        for chunk in chunks:
             is_end = chunk == "\n" or chunk in _BULLETS
             if not is_end and not (begins and _MARKER.fullmatch(chunk)):
                 found.append(chunk)
@@ -189,6 +214,13 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         return not (word.isupper() if len(word) == 1 else "." in word and _INITIALS.fullmatch(word) is not None)
 
 
+def _has_list(text: str) -> bool:
+    """Whether a line of a text begins with the mark of a list."""
+    if not text.isascii() and any(map(text.__contains__, _BULLETS)):
+        return True
+    return (_MARKED_LINE.search(text) if "\n" in text else _MARKED_LINE.match(text)) is not None
+
+
 def _split(text: str) -> list[str]:
     return text.split() if "\n" not in text else [chunk for line in text.split("\n") for chunk in (*line.split(), "\n")]
 
@@ -217,7 +249,7 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
     for start, end in reader(language).places(even):
         piece = even[start:end]
         bare = piece.strip(_EDGES)
-        if any(map(str.isalnum, bare)):
+        if any(map(str.isalnum, bare)) and not _NUMBER_OF_ITEM.fullmatch(bare):
             begins = start + piece.index(bare)
             yield begins, begins + len(bare)
 

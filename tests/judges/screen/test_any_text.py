@@ -53,6 +53,7 @@ async def answer(question):
     response=st.none() | texts,
 )
 @example(question=None, contexts=['{"Open": false, "": null, "a": {"": true}}'], response="It is open, but a is not.")
+@example(question=None, contexts=["Add 1⁄2 cup of sugar, not ½ or ١٢."], response="Add no 1⁄2 cup of sugar.")
 @example(question="\ud800", contexts=["\ud800"], response="\ud800 tower \udfff.")
 @settings(max_examples=300, deadline=None)
 async def test_every_question_is_answered_within_its_bounds(question, contexts, response):

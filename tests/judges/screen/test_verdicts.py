@@ -123,16 +123,6 @@ async def test_background_is_named_as_such():
     assert "the background says" in score.explanation
 
 
-async def test_an_invention_lowers_the_score_and_courtesies_change_nothing():
-    invented = "In 1968 it was painted pink by Pablo Picasso."
-    copied, with_invented, polite = [
-        (await adherence(response, TOWER, MUSEUM)).value
-        for response in (COPIED, f"{COPIED} {invented}", f"Sure, I'd be happy to help! {COPIED} I hope this helps!")
-    ]
-
-    assert with_invented < 0.5 < copied == polite
-
-
 # Claims
 
 
@@ -188,15 +178,6 @@ async def test_a_bare_yes_or_no_cannot_be_told(judge, reply):
     assert raised.value.error_type == "cannot_tell"
 
 
-async def test_words_do_not_tell_whether_a_refusal_is_right(judge):
-    record = RagRecord(question="When did the Eiffel Tower open?", contexts=[TOWER], response="I don't know.")
-
-    with pytest.raises(JudgeError) as raised:
-        await judge.vote_adherence(record, 1)
-
-    assert raised.value.error_type == "cannot_tell"
-
-
 @pytest.mark.parametrize("declining", ["The passages do not mention it.", "I don't know.", "Das weiß ich nicht."])
 async def test_a_refusal_has_no_score_where_the_contexts_are_about_something_else(judge, declining):
     record = RagRecord(question="Which vaccine protects against measles?", contexts=[TOWER], response=declining)
@@ -232,17 +213,10 @@ async def test_contexts_that_were_used_are_told_from_others(judge):
     assert relevant.value == 1.0 > other.value
 
 
-async def test_a_response_in_another_language_is_compared_by_numbers_and_names():
-    right, wrong = [
-        await adherence(response, TOWER)
-        for response in (
-            "Der Turm ist 330 Meter hoch und wird von vielen Menschen besucht.",
-            "Der Turm ist 350 Meter hoch und wird von vielen Menschen besucht.",
-        )
-    ]
+async def test_a_response_in_another_language_than_its_contexts_does_not_apply():
+    outcome = await adherence("Der Turm ist 330 Meter hoch und wird von vielen Menschen besucht.", TOWER)
 
-    assert wrong.value < 0.5 < right.value
-    assert "Only numbers and names were compared" in right.explanation
+    assert outcome.reason == "language"
 
 
 def test_a_derived_judge_travels_with_what_it_has(judge):

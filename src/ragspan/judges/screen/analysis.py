@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, Verdict, require_few_contexts
@@ -29,7 +29,7 @@ from ragspan.judges.screen.grading import (
 )
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
-from ragspan.text.keys import content_of, is_content, is_negation, is_number
+from ragspan.text.keys import content_of, is_negation
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
@@ -44,8 +44,6 @@ _MAX_QUESTION = 20_000
 """Characters of a question that are read."""
 _LONG = 10_000
 """Characters of a record from which on the words of other languages than English are not stemmed."""
-_NAME = 5
-"""Letters of a name that are compared across languages, because languages put endings to names."""
 
 
 class Analysis:
@@ -77,23 +75,21 @@ class Analysis:
         self.languages = languages.quick if sum(map(len, [*texts, response[:MAX_RESPONSE]])) > _LONG else languages
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
-        if not languages.are_comparable:
-            self._claims = tuple(claim for claim in self._claims if any(_numbers_and_names(claim, languages)))
         self.question = frozenset(self.language.keys(question))
         self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
         self.index = Index(self.contexts)
 
     @property
     def claims(self) -> tuple[Sentence, ...]:
-        """The response's own claims; of a response in another language than the contexts, those with numbers or names.
+        """The response's own claims.
 
         Raises:
-            JudgeError: such a response has none (`language`), or one whose words are too general, as "Yes." (`cannot_tell`).
+            JudgeError: the response is in another language than the contexts (`language`), or its words are too general, as "Yes."
+                (`cannot_tell`).
         """
         if self.declines_rightly:
-            return read_claims(self.record.response or "", self.language)
-        if not self._claims and not self.languages.are_comparable:
-            raise JudgeError(LANGUAGE, f"{self.languages.apart}, and it has no numbers or names to compare")
+            return self._claims
+        _require_comparable(self.languages)
         if not self._claims and any(map(str.isalnum, self._stated)):  # "Yes."
             raise JudgeError(CANNOT_TELL, "the response has no words that a context could hold")
         return self._claims
@@ -162,12 +158,6 @@ class Analysis:
         return next(map(self.index.text_at, places), None)
 
     @property
-    def note(self) -> str | None:
-        """What the grades rest on, where that is less than all words."""
-        apart = self.languages.apart
-        return None if self.languages.are_comparable else f"Only numbers and names were compared, because {apart}."
-
-    @property
     def compared_claims(self) -> Sequence[Sentence]:
         """The response's claims, if their words can be looked for in the contexts.
 
@@ -200,8 +190,7 @@ class Analysis:
             return [declined(claim.text) for claim in claims]
         if self._declines:
             return [Grade(sentence=claim.text, score=score_of(), unsure=DECLINES) for claim in claims]
-        if not self.languages.are_comparable:
-            return self._graded_across(claims)
+        _require_comparable(self.languages)
         response = Response(self.index, self.question, self.language, len(claims))
         grades = [grade(claim, response, affirms=not at and self._affirms) for at, claim in enumerate(claims)]
         with contextlib.suppress(JudgeError):  # the others are in another language
@@ -219,36 +208,10 @@ class Analysis:
         first = self.language.tokens(self._stated[:20])[:1]
         return any(one.lower() in self.language.replies and not is_negation(self.language.key(one)) for one in first)
 
-    def _graded_across(self, claims: Sequence[Sentence]) -> list[Grade]:
-        """A grade for each claim in another language than the contexts: the share of its numbers and names that they hold."""
-        held = {key for context in self.contexts for key in context.keys if is_number(key)}
-        texts = (context.text_of(at) for context in self.contexts for at in range(len(context)))
-        held |= {word.lower()[:_NAME] for text in texts for word in self.languages.contexts.tokens(text)}
-        return [self._grade_across(claim, held) for claim in claims]
-
-    def _grade_across(self, claim: Sentence, held: set[str]) -> Grade:
-        sought = list(_numbers_and_names(claim, self.languages))
-        if not sought:
-            raise JudgeError(LANGUAGE, f"{self.languages.apart}, and a claim has no numbers or names to compare")
-        missing = [(word, key) for word, key in sought if key not in held]
-        window, numbers = 1 - len(missing) / len(sought), [word for word, key in missing if is_number(key)]
-        score = score_of(window, 0.0, len(numbers), len(missing) - len(numbers))
-        return Grade(sentence=claim.text, score=score, window=window, context=0)
-
 
 def _require_comparable(languages: Languages) -> None:
     if not languages.are_comparable:
         raise JudgeError(LANGUAGE, f"{languages.apart}, and the embedded judge compares words")
-
-
-def _numbers_and_names(claim: Sentence, languages: Languages) -> Iterator[tuple[str, str]]:
-    """Numbers with their keys, and names with their roots: capitalised words but the first, if the scripts are the same."""
-    has_names = languages.response.script == languages.contexts.script and not languages.response.capitalises_nouns
-    for at, (word, key) in enumerate(zip(claim.words, claim.keys, strict=True)):
-        if is_number(key):
-            yield word, key
-        elif has_names and at and word[0].isupper() and is_content(key):
-            yield word, word.lower()[:_NAME]
 
 
 def share_read(record: RagRecord) -> float:

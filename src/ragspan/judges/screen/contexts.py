@@ -35,7 +35,7 @@ _OPENING = 4
 """Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
-_BEST, _CANDIDATES = 4, 6
+_BEST, _CANDIDATES = 4, 3
 """Sentences that a claim is compared with, and in which a run of its words is looked for."""
 
 
@@ -239,6 +239,8 @@ class Index:
 
     def covered(self, keys: Sequence[str]) -> int:
         """How many of the words of a claim are in a run of three that a sentence has as well."""
+        if self.has_sentence(keys):
+            return len(keys)
         found: set[int] = set()
         bits = list(map(self.bits, keys))
         for at in range(len(keys) - 2):
@@ -274,7 +276,8 @@ class Index:
 
     def _near(self, place: Place, share: float) -> Near:
         context, at = self.contexts[place.context], place.sentence
-        before = context.keys_of(at - 1) if at and context.refers(at) else ()
+        refers = at and not _REFERRING.isdisjoint(context.keys_of(at))
+        before = context.keys_of(at - 1) if refers else ()
         return Near(place=place, share=share, facts=context.facts(at), carried=content_of(before))
 
     @Lazy
@@ -295,7 +298,7 @@ class Index:
 
     def _weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""
-        if is_number(word) or len(word) == 1:
+        if is_number(word) or len(word) == 1 or word == "include":  # that stands for several keys
             return 2 if is_number(word) else 0
         weight = self._weights.get(word)
         if weight is None:

@@ -27,6 +27,7 @@ _LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"}
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
 _SYMBOLS = frozenset({"%", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
 DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
@@ -204,7 +205,7 @@ class Facts:
         if not is_number(word) and (word != "one" or self._key(at + 1) not in known.units):
             return None
         raw = "1" if word == "one" else word
-        value, end, size = float(raw) if raw.count(".") < 2 else -1.0, at + 1, 1.0  # noqa: PLR2004  not "2.4.1"
+        value, end, size = float(raw) if _PLAIN_NUMBER.fullmatch(raw) else -1.0, at + 1, 1.0
         while self._key(end) in known.scales and self.words[end].isalpha():
             value, end = value * known.scales[self._key(end)], end + 1
         unit = self._key(end)

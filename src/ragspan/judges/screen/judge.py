@@ -47,7 +47,7 @@ class OverlapJudge:
     contexts. It passes if the contexts hold nearly all of it and nothing is found. All others have a value that ranks them, and
     no label: words do not show whether an answer in its own words, a conclusion or a derived number is right. Other metrics than
     adherence and faithfulness have values only. In other languages than English it compares words, numbers, and in a dozen of
-    them denials; if the response is in another language than the contexts, numbers and names (`language` if there are none).
+    them denials; to a response in another language than the contexts it does not apply (`language`).
 
     Bounds for one record: 80,000 characters of contexts, the longest cut first; 30,000 characters and 400 sentences of the
     response. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts, neighbours

@@ -22,7 +22,7 @@ _TOLERANCE = 0.006
 _SMALL, _ROUNDING = 10, 1e-6
 _WHOLE = 100.0
 """Per cent."""
-_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TIME = re.compile(r"(\d{1,2}):(\d\d)")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
 """More than a count of what an answer lists."""

@@ -21,21 +21,19 @@ def explain_answer(analysis: Analysis) -> str:
     found = [grade for grade in grades if grade.findings]
     if found:
         worst = min(found, key=lambda grade: grade.score)
-        return _noted(explain_finding(worst.findings[0], worst.sentence, analysis), analysis)
+        return explain_finding(worst.findings[0], worst.sentence, analysis)
     worst = min(grades, key=lambda grade: grade.score)
     if verdict == "unsupported":
-        return _noted(f"The contexts hold hardly anything of the response. {_beside(worst, analysis)}", analysis)
+        return f"The contexts hold hardly anything of the response. {_beside(worst, analysis)}"
     if worst.declines_rightly:
         return f"The response declines, and {UNRELATED}."
     if verdict == "supported":
-        return _noted(f"Nothing was found that the contexts contradict. {_closeness(worst, analysis)}", analysis)
+        return f"Nothing was found that the contexts contradict. {_closeness(worst, analysis)}"
     reason = next((grade.unsure for grade in grades if grade.unsure), None)
     if reason is not None:
-        return _noted(f"Words do not show whether the response is right: {reason}.", analysis)
-    return _noted(
-        f"Nothing was found that the contexts contradict, but much is said in other words. {_closeness(worst, analysis)}",
-        analysis,
-    )
+        return f"Words do not show whether the response is right: {reason}."
+    closeness = _closeness(worst, analysis)
+    return f"Nothing was found that the contexts contradict, but much is said in other words. {closeness}"
 
 
 def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
@@ -48,7 +46,7 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
         return _beside(grade, analysis)
     if grade.unsure is not None:
         return f"Words do not show whether it is right: {grade.unsure}."
-    return _noted(_closeness(grade, analysis), analysis)
+    return _closeness(grade, analysis)
 
 
 def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
@@ -92,11 +90,6 @@ def _closeness(grade: Grade, analysis: Analysis) -> str:
         return f"No context has a word of {_quoted(grade.sentence)}."
     where = _name_of(grade.context, analysis)
     return f"Of {_quoted(grade.sentence)} {grade.window:.0%} of the words stand close together in {where}."
-
-
-def _noted(explanation: str, analysis: Analysis) -> str:
-    """An explanation with what it rests on, where that is less than all words."""
-    return explanation if analysis.note is None else f"{analysis.note} {explanation}"
 
 
 def _name_of(index: int, analysis: Analysis) -> str:

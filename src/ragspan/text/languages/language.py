@@ -14,13 +14,12 @@ from ragspan.text import keys as english
 from ragspan.text.keys import MARK, NEGATION
 from ragspan.text.lazy import Lazy
 from ragspan.text.limits import fair_limit
-from ragspan.text.vocabulary import FUNCTION_WORDS, pairs_of, stemmer_of, words_of
+from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of, stemmer_of
 
-_TABLE: Final[Mapping[str, Mapping[str, Any]]] = words_of("languages")
-CODES: Final = frozenset(_TABLE)
+CODES: Final = frozenset(LANGUAGES)
 """ISO 639-1 codes of the languages that are told apart. All others are read as `und`."""
-SCRIPTS: Final[Mapping[str, str]] = {code: words["script"] for code, words in _TABLE.items()}
-WITH_WORDS: Final = ("de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "tr", "zh")
+SCRIPTS: Final[Mapping[str, str]] = {code: words["script"] for code, words in LANGUAGES.items()}
+WITH_WORDS: Final = tuple(code for code, words in LANGUAGES.items() if "framing" in words)
 """Those whose numbers, denials and phrases are known."""
 
 _HAN_KANA = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
@@ -226,19 +225,15 @@ def language(code: str) -> Language:
     """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not in `CODES`."""
     if code not in CODES:
         return UNKNOWN if code == "und" else language("und")
-    return ENGLISH if code == "en" else Language(code, _all_words(code))
+    return ENGLISH if code == "en" else Language(code, LANGUAGES[code])
 
 
 @cache
 def _quick(code: str) -> Language:
-    return Language(code, {name: words for name, words in _all_words(code).items() if name != "stemmer"})
+    return Language(code, {name: words for name, words in LANGUAGES[code].items() if name != "stemmer"})
 
 
-def _all_words(code: str) -> Mapping[str, Any]:
-    return {**_TABLE[code], **(words_of(code) if code in WITH_WORDS else {})}
-
-
-ENGLISH: Final = Language("en", _all_words("en"))
+ENGLISH: Final = Language("en", LANGUAGES["en"])
 UNKNOWN: Final = Language("und", {})
 
 # How much is read
