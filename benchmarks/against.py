@@ -1,7 +1,7 @@
 """Runs a benchmark in this checkout and in another one by turns, and compares every figure.
 
     python benchmarks/against.py [--pairs 3] [--only TEXT] [--this-program] CHECKOUT PROGRAM [ARGUMENT ...]
-    python benchmarks/against.py ../before hot_path.py --table programs
+    python benchmarks/against.py ../before hot_path.py --framework langchain
 
 Each checkout runs its own copy of the program, or this one's with `--this-program`, on its own sources, with the Python that
 runs this one. Which of the two goes first changes with each pair, so that what slows the machine for a while slows both. The

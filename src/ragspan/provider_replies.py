@@ -68,14 +68,14 @@ def cost_of(reply: Iterable[Any]) -> float | None:
 
 def notes_of(reply: Iterable[Any]) -> Sequence[Mapping[str, Any]]:
     """The entries of the raw reply that `facts_of` reads, as plain data: for the request path, which keeps nothing else of it."""
-    places = (
-        place for part in reply if part is not None and (type(part) is not dict or part) for place in _places(part)
-    )
-    return [
-        {name: plain for name in names if (plain := plain_scalar(place[name])) is not None}
-        for place in places
-        if (names := _NAMES.intersection(place))
-    ]
+    notes: list[Mapping[str, Any]] = []
+    for part in reply:
+        if part is not None and (type(part) is not dict or part):
+            for place in _places(part):
+                if names := _NAMES.intersection(place):
+                    plain = {name: found for name in names if (found := plain_scalar(place[name])) is not None}
+                    notes.append(plain)
+    return notes
 
 
 def _places(part: Any) -> Sequence[Mapping[str, Any]]:

@@ -144,7 +144,7 @@ def replace_field(value: Any, name: str, new: Any) -> bool:
 
 def in_slot(value: Any, name: str) -> Any:
     """What an object keeps in this slot; None if it has no such slot, or nothing in it."""
-    read = _layout_of(value).slots.get(name)
+    read = (_layouts.get(id(type(value))) or _look_up(type(value))).slots.get(name)
     held = None if read is None else _held(read, value)
     return None if held is _ABSENT else held
 

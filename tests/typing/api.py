@@ -74,7 +74,7 @@ def judge_with_several_models() -> ScoringEngine:
     )
     configured = ragspan.configure(judge=["openai:gpt-4o-mini", OverlapJudge()], metrics=["faithfulness"])
     configured.shutdown()
-    hhem = FaithfulnessWithHHEM(OverlapJudge(), device="cuda:0", batch_size=32)
+    hhem = FaithfulnessWithHHEM(OverlapJudge())
     return ScoringEngine(metrics=[ContextAdherence(jury), Completeness(jury), hhem], emitters=[])
 
 

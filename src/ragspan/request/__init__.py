@@ -20,7 +20,7 @@ from ragspan.request.contents import (
     json_in,
     texts_in,
 )
-from ragspan.request.documents import SeenDocuments
+from ragspan.request.documents import SeenDocuments, context_of_seen
 from ragspan.request.events import (
     ModelStart,
     RerankStart,
@@ -30,10 +30,9 @@ from ragspan.request.events import (
     record_of_log,
     tree_of,
 )
-from ragspan.request.evidence import Evidence, contexts_behind, evidence_of, originals_of, with_recorded
+from ragspan.request.evidence import contexts_behind, originals_of
 from ragspan.request.question_and_response import question_in
-from ragspan.request.record_making import record_of, record_with
-from ragspan.request.step_records import context_of, context_of_seen
+from ragspan.request.record_making import record_of
 from ragspan.request.tool_documents import documents_of_result, searched_with
 from ragspan.request.tree import (
     INTERRUPT,
@@ -60,7 +59,6 @@ __all__ = [
     "UNREAD",
     "Call",
     "Document",
-    "Evidence",
     "FilledPrompt",
     "ModelStart",
     "ModelStep",
@@ -78,24 +76,20 @@ __all__ = [
     "SynthesisStep",
     "ToolStart",
     "ToolStep",
-    "context_of",
     "context_of_seen",
     "contexts_behind",
     "documents_in",
     "documents_of_result",
-    "evidence_of",
     "json_in",
     "notes_of",
     "originals_of",
     "question_in",
     "record_of",
     "record_of_log",
-    "record_with",
     "reports_search",
     "searched_with",
     "texts_in",
     "tree_of",
     "unescaped",
-    "with_recorded",
     "without_thoughts",
 ]

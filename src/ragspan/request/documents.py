@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import Any
 
+from ragspan import field_names
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
+from ragspan.record_json import plain_entries
+from ragspan.records import RetrievedContext
 from ragspan.request.contents import (
     Document,
     Found,
@@ -195,3 +199,30 @@ class SeenDocuments:
         given = step.inputs if step.late_inputs is None else step.late_inputs  # a stream's input comes with its end
         texts = list(given.values()) if type(given) is dict else [given]
         return all(type(text) is str or text is LONG_TEXT for text in texts)
+
+
+# Documents as contexts
+
+ToContext = Callable[[SeenDocument], RetrievedContext]
+"""Makes a context of a document."""
+
+
+def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
+    """A document as a context."""
+    metadata = plain_entries(document.metadata)
+    return RetrievedContext(
+        text=document.text,
+        id=document.id,
+        rank=rank,
+        score=score,
+        source=next((source for name in field_names.SOURCE if (source := text_or_none(metadata.get(name)))), None),
+        metadata=metadata,
+    )
+
+
+def context_of_seen(seen: SeenDocument) -> RetrievedContext:
+    return context_of(seen.document, rank=seen.rank, score=seen.score)
+
+
+def text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -15,10 +15,9 @@ from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
 from ragspan.request.answering import answering_calls, is_said_by, shares_words
 from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
-from ragspan.request.documents import SeenDocuments
+from ragspan.request.documents import SeenDocuments, ToContext
 from ragspan.request.pieces import PromptPiece, Source, pieces_of, says_something, trimmed
 from ragspan.request.prompts import AnswerPrompts, Turn, prompts_behind
-from ragspan.request.step_records import ToContext
 from ragspan.request.templates import filled_texts, summaries_in
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
 from ragspan.safe_copy import Snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 _NAMES = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
+_word = re.compile(r"[a-z]+")
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 # The question
@@ -43,15 +46,17 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
         queries: what was searched for; a field that equals one of them is the question unless a sure name tells.
         named_only: take the user's messages and fields that are called a question, no others.
     """
+    if isinstance(inputs, str):
+        return inputs if inputs.strip() and not named_only else None
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
     talks = [value for _, value in leaves if isinstance(value, list)]
-    spoken = [said.text for talk in talks if (said := _last_of_user(talk)) is not None]
+    spoken = [said for talk in talks if (said := _last_of_user(talk)) is not None]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
     if named_only:
         return next(iter([*named, *often, *spoken]), None)
-    going_on = [said.text for talk in talks if talk[-1].role != "ai" and (said := _last_of_user(talk)) is not None]
+    going_on = [said for talk in talks if talk[-1].role != "ai" and (said := _last_of_user(talk)) is not None]
     asking = [(key, text) for key, text in texts if not _words(key) & field_names.NOT_ASKING]
     searched = [text for found in (asking, texts) for _, text in found if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
@@ -71,8 +76,12 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Pa
             elif "history" not in own:
                 deeper.append((own, item))
     elif isinstance(value, list):
-        talk = _conversation_in(value, are_messages=key.endswith("messages"))
-        if talk:
+        talk = [
+            PayloadMessage("human", item) if isinstance(item, str) else item
+            for item in value
+            if isinstance(item, PayloadMessage) or (key.endswith("messages") and isinstance(item, str))
+        ]
+        if any(message.role == "human" for message in talk):
             yield key, talk
         else:
             deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
@@ -84,20 +93,9 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Pa
         yield from _leaves(item, name)
 
 
-def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[PayloadMessage]:
-    """The messages among the items of a list, if one of them is the user's."""
-    messages = [
-        PayloadMessage("human", item) if isinstance(item, str) else item
-        for item in items
-        if isinstance(item, PayloadMessage) or (are_messages and isinstance(item, str))
-    ]
-    return messages if any(message.role == "human" for message in messages) else []
-
-
-def _last_of_user(messages: Sequence[PayloadMessage]) -> PayloadMessage | None:
-    said = (message for message in reversed(messages) if message.role == "human")
-    last = next(said, None)
-    return None if last is None or not last.text.strip() else last
+def _last_of_user(messages: Sequence[PayloadMessage]) -> str | None:
+    last = next((message.text for message in reversed(messages) if message.role == "human"), "")
+    return last if last.strip() else None
 
 
 # How it ended
@@ -153,7 +151,17 @@ def _received(tree: RequestTree) -> str | None:
         if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
             return tree.output  # a step changed the model's words on their way to the reader
         return said or None
-    return _last_delivered(tree) if tree.error == "GeneratorExit" else None
+    for model in reversed(tree.all_of(ModelStep)) if tree.error == "GeneratorExit" else ():
+        # The reader of a graph's states gets a node's words when the node has ended.
+        has_ended = bool((node := _node_around(model)) and node.ended_ns) and not model.inside_search
+        if has_ended and model.reply is not None and model.reply.text.strip():
+            return model.reply.text
+    return None
+
+
+def _node_around(model: ModelStep) -> Any:
+    """The outermost step around a model that is not the request itself."""
+    return next((step for step in reversed(list(model.around())) if step.parent is not None), None)
 
 
 def _speaker(tree: RequestTree) -> ModelStep | None:
@@ -172,22 +180,10 @@ def _was_held_back(model: ModelStep, tree: RequestTree) -> bool:
     """
     around = list(model.around())
     return any(
-        step.name == "RunnableLambda"
-        and step not in around
-        and step.parent in around
-        and (step.error or not step.ended_ns)
+        step.name == "RunnableLambda" and step not in around and step.parent in around
         for step in tree.steps
+        if step.error or not step.ended_ns
     )
-
-
-def _last_delivered(tree: RequestTree) -> str | None:
-    """The last words that the reader of a graph's states received: a node's words come when the node has ended."""
-    for model in reversed(tree.all_of(ModelStep)):
-        steps = [step for step in model.around() if step.parent is not None]
-        has_ended = bool(steps) and steps[-1].ended_ns and not model.inside_search
-        if has_ended and model.reply is not None and model.reply.text.strip():
-            return model.reply.text
-    return None
 
 
 def _streamed_by_the_graph(tree: RequestTree) -> str | None:
@@ -195,8 +191,8 @@ def _streamed_by_the_graph(tree: RequestTree) -> str | None:
     model = _speaker(tree)
     if model is None or model.reply is None or not isinstance(tree.output, dict):
         return None
-    steps = [step for step in model.around() if step.parent is not None]
-    is_kept = not steps or (steps[-1].output not in ({}, None, OPAQUE) and not model.tokens)
+    node = _node_around(model)
+    is_kept = node is None or (node.output not in ({}, None, OPAQUE) and not model.tokens)
     return None if is_kept else model.reply.text.strip() or None
 
 
@@ -208,38 +204,13 @@ def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:
 # The response
 
 
-class _Replies:
-    """The replies of a request's models."""
-
-    def __init__(self, replies: Sequence[PayloadMessage]) -> None:
-        self._replies = replies
-        self._whole = {normalise_spaces(reply.text) for reply in replies if reply.text.strip()}
-        self._fields: set[str] | None = None
-
-    def has(self, text: str) -> bool:
-        """Whether one of them said exactly this."""
-        return normalise_spaces(text) in self._whole
-
-    def covers(self, text: str) -> bool:
-        """Whether they said this as a whole, as a field of an object, or as parts that make up most of it."""
-        if self._fields is None:
-            objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
-            self._fields = {normalise_spaces(field) for part in objects for field in texts_in(part)}
-        even = normalise_spaces(text)
-        if even in self._whole or even in self._fields:
-            return True
-        parts = [part for part in self._whole if _has_words(part) and part in even]
-        is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
-        return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
-
-
 class _Answers:
     """Looks for the answer among the fields, messages and texts that a caller got."""
 
     def __init__(self, tree: RequestTree) -> None:
         self._tree = tree
         self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
-        self._said = _Replies(self._replies)
+        self._whole = {normalise_spaces(text) for reply in self._replies if (text := reply.text).strip()}
         self._asked = question_in(tree.inputs)
 
     def response(self) -> str | None:
@@ -259,11 +230,41 @@ class _Answers:
         }
         return self._in_fields(own, is_talk=any(map(_holds_messages, output.values())))
 
+    # What models said
+
+    def _has_said(self, text: str) -> bool:
+        """Whether a model said exactly this."""
+        return normalise_spaces(text) in self._whole
+
+    @functools.cached_property
+    def _fields(self) -> set[str]:
+        objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
+        return {normalise_spaces(field) for part in objects for field in texts_in(part)}
+
+    def _covers(self, text: str) -> bool:
+        """Whether models said this as a whole, as a field of an object, or as parts that make up most of it."""
+        even = normalise_spaces(text)
+        if even in self._whole or even in self._fields:
+            return True
+        parts = [part for part in self._whole if _has_words(part) and part in even]
+        is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
+        return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
+
+    def _was_grounded(self, text: str) -> bool:
+        """Whether the model that said this had a document in its prompt, as a quick look shows."""
+        for step in self._tree.answering_models:
+            if step.reply is not None and step.reply.text == text:
+                prompt = "\n".join(part.text for part in step.prompt)
+                return any(document[:100] in prompt for document in step.seen.values() if document)
+        return False
+
+    # What the caller got
+
     def _is_tuple(self, value: Snapshot) -> bool:
         """Whether this is an answer with other things beside it, such as its sources."""
         if not isinstance(value, list) or _holds_messages(value) or all(isinstance(item, str) for item in value):
             return False
-        return any(isinstance(item, str) and self._said.covers(item) for item in value)
+        return any(isinstance(item, str) and self._covers(item) for item in value)
 
     def _rendered(self, value: Snapshot) -> str | None:
         """A value as the text of an answer; None if it is none."""
@@ -286,7 +287,7 @@ class _Answers:
         supervisors hand on what their workers said. Without text it is what the assistant calls a tool with.
         """
         if last.role == "human":
-            return last.text if last.text != self._asked and self._said.covers(last.text) else None
+            return last.text if last.text != self._asked and self._covers(last.text) else None
         if last.text.strip():
             return last.text if last.role in {"ai", "tool"} else None
         return calls_text(last.arguments)
@@ -312,7 +313,7 @@ class _Answers:
         """What may be the answer, the likeliest first: by the names of fields and by what models said, then by deeper fields."""
         texts = {key: value for key, value in own.items() if isinstance(value, str)}
         named = [key for word in field_names.REPLYING for key in own if word in key.lower()]
-        said = [key for key in named if key in texts and self._said.covers(texts[key])]
+        said = [key for key in named if key in texts and self._covers(texts[key])]
         answers = [own[key] for key in field_names.FINAL_ANSWER if key in own]
         yield from (json.dumps(each) if isinstance(each, (bool, int, float)) else each for each in answers)
         ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
@@ -323,13 +324,10 @@ class _Answers:
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
             if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
                 yield own[key]
-        yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
+        yield from (own[key] for key in sorted(said, key=lambda key: not self._has_said(texts[key])))
         yield from self._unnamed(own, texts, is_named=bool(named))
-        yield from (
-            texts[key]
-            for key in named
-            if key in texts and _is_called(key, {*field_names.ANSWERING, *field_names.REPLYING})
-        )
+        replying = {*field_names.ANSWERING, *field_names.REPLYING}
+        yield from (texts[key] for key in named if key in texts and _is_called(key, replying))
         yield from self._deeper([value for value in own.values() if isinstance(value, dict)])
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
@@ -340,12 +338,12 @@ class _Answers:
 
         Where no field is called an answer, that may be the only text that is made of a model's words.
         """
-        spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._was_grounded(text))
+        spoken = sorted(filter(self._has_said, texts.values()), key=lambda text: not self._was_grounded(text))
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
             if not is_named and self._was_grounded(spoken[1]):
                 yield ObjectFields(own)
-        made = [] if spoken or is_named else list(filter(self._said.covers, texts.values()))
+        made = [] if spoken or is_named else list(filter(self._covers, texts.values()))
         yield from made if len(made) == 1 else spoken
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
@@ -355,17 +353,9 @@ class _Answers:
             names = [key for key in field_names.FINAL_ANSWER if key in value] if isinstance(value, dict) else []
             yield from (value if is_object else value[key] for key in names)
         for value in fields:
-            spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
+            spoken = list(filter(self._has_said, texts_in(value, in_objects=False)))
             if spoken:
                 yield spoken[0] if len(spoken) == 1 else value
-
-    def _was_grounded(self, text: str) -> bool:
-        """Whether the model that said this had a document in its prompt, as a quick look shows."""
-        for step in self._tree.answering_models:
-            if step.reply is not None and step.reply.text == text:
-                prompt = "\n".join(part.text for part in step.prompt)
-                return any(document[:100] in prompt for document in step.seen.values() if document)
-        return False
 
 
 def _has_words(text: str) -> bool:
@@ -374,7 +364,7 @@ def _has_words(text: str) -> bool:
 
 
 def _words(key: str) -> set[str]:
-    return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()))
+    return set(_word.findall(_case.sub("_", key).lower()))
 
 
 def _is_called(key: str, names: Iterable[str]) -> bool:
@@ -384,9 +374,8 @@ def _is_called(key: str, names: Iterable[str]) -> bool:
 
 
 def _holds_messages(value: Snapshot) -> bool:
-    return isinstance(value, PayloadMessage) or (
-        isinstance(value, list) and any(isinstance(item, PayloadMessage) for item in value)
-    )
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, PayloadMessage) for item in items)
 
 
 def _is_data(value: Snapshot) -> bool:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
 from ragspan.matching import PromptTexts
+from ragspan.messages import Message, ToolRequest
+from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
-from ragspan.records import AnswerStatus, RagRecord
-from ragspan.request.documents import SeenDocuments
-from ragspan.request.evidence import Evidence, evidence_of
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
+from ragspan.request.contents import Call, Document, PayloadMessage
+from ragspan.request.documents import SeenDocuments, ToContext, context_of, context_of_seen, text_or_none
+from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import question_in, status_and_response
-from ragspan.request.step_records import StepRecords, ToContext, context_of_seen
-from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, SynthesisStep, ToolStep
+from ragspan.request.tree import (
+    ModelStep,
+    RequestTree,
+    RerankStep,
+    SearchStep,
+    SeenDocument,
+    Step,
+    SynthesisStep,
+    ToolStep,
+)
+from ragspan.safe_copy import Opaque, Snapshot
 
 _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
 """So begin the names of what the frameworks add for their tracing."""
+_ROLES = {"human": "user", "ai": "assistant"}
+_NEW_ORDER = "relevance_score"
+"""Where rerankers write their score in a document's metadata."""
 
 
 def record_of(tree: RequestTree) -> RagRecord | None:
@@ -35,21 +51,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     question = _question(tree, seen)
     to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
     evidence = evidence_of(tree, seen, question, response, to_context)
-    return record_with(tree, evidence, question, response, status, to_context)
-
-
-def record_with(
-    tree: RequestTree,
-    evidence: Evidence,
-    question: str | None,
-    response: str | None,
-    status: AnswerStatus,
-    to_context: ToContext = context_of_seen,
-) -> RagRecord:
-    """The record of a request of which this is known, with its steps."""
-    models, tools = tree.all_of(ModelStep), tree.all_of(ToolStep)
-    writers = [*models, *tree.all_of(SynthesisStep)]
-    steps = StepRecords(tree.all_of(SearchStep), tools, writers, tree.ended_ns, to_context)
+    steps = _StepRecords(tree, to_context)
     return RagRecord(
         question=question,
         response=response,
@@ -62,13 +64,13 @@ def record_with(
         ended_ns=tree.ended_ns,
         parent=tree.anchor,
         retrievals=tuple(map(steps.retrieval, steps.searches)),
-        generations=tuple(map(steps.generation, models[:_MAX_OF_A_KIND])),
+        generations=tuple(map(steps.generation, tree.all_of(ModelStep)[:_MAX_OF_A_KIND])),
         session_id=_first_of(tree.metadata, field_names.SESSION),
         user_id=_first_of(tree.metadata, field_names.USER),
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
         metadata=_own_metadata(tree.metadata),
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
-        rerankings=steps.rerankings(tree.all_of(RerankStep)),
+        rerankings=steps.rerankings(),
         is_agent=_is_agent(tree),
         error=tree.noted.report() if status == "error" and tree.noted is not None else None,
         **evidence._asdict(),
@@ -91,12 +93,15 @@ def _shows_documents(tree: RequestTree, seen: SeenDocuments, response: str | Non
 
 def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:
     queries = seen.queries
-    found = [question_in(tree.inputs, queries), question_in(tree.asked_before, queries)]
     saved = [question_in(state, named_only=True) for state in tree.saved_states]
-    found += [question for question in saved if question not in queries]  # what a model asked its tools
-    found += saved
-    found += [question_in(state, queries) for state in tree.saved_states]
-    found += [step.query for step in tree.all_of(SearchStep)[:1]]
+    found = [
+        question_in(tree.inputs, queries),
+        question_in(tree.asked_before, queries),
+        *(question for question in saved if question not in queries),  # those are what a model asked its tools
+        *saved,
+        *(question_in(state, queries) for state in tree.saved_states),
+        *(step.query for step in tree.all_of(SearchStep)[:1]),
+    ]
     return next((question for question in found if question is not None), None)
 
 
@@ -108,11 +113,166 @@ def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The program's own metadata, without what the frameworks add for their tracing."""
-    own = plain_entries(metadata)
-    return {key: value for key, value in own.items() if not key.startswith(_TRACING)}
+    return {key: value for key, value in plain_entries(metadata).items() if not key.startswith(_TRACING)}
 
 
 def _is_agent(tree: RequestTree) -> bool:
     """Whether an agent answered: the framework says so, or a tool ran that a model had asked for."""
     asked = (tool.call_id is not None for tool in tree.all_of(ToolStep))
     return tree.metadata.get("ls_integration") == "langchain_create_agent" or any(asked)
+
+
+class _StepRecords:
+    """The steps of a request as spans show them. A tool that returns what its only search found is that search, and no step of its own."""
+
+    def __init__(self, tree: RequestTree, to_context: ToContext) -> None:
+        self._tree, self._to_context = tree, to_context
+        self._messages: dict[tuple[str, str, str | None, str], Message] = {}
+        self._all_searches = tree.all_of(SearchStep)
+        self.searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
+        tools = tree.all_of(ToolStep)
+        others = [*tree.all_of(ModelStep), *tree.all_of(SynthesisStep), *tools]
+        pairs = [(_search_of(tool, self.searches, others), tool) for tool in tools[:_MAX_OF_A_KIND]]
+        self._tool_of = {search: tool for search, tool in pairs if search is not None}
+        self.tools = [tool for search, tool in pairs if search is None]
+        self._indexes: dict[Step, int] = {tool: index for index, tool in enumerate(self.tools)}
+
+    def tool_call(self, step: ToolStep) -> ToolCall:
+        return ToolCall(
+            name=step.name,
+            call_id=text_or_none(step.call_id),
+            arguments=_as_text(step.inputs),
+            result=_as_text(step.result),
+            **self._common(step),
+        )
+
+    def retrieval(self, step: SearchStep) -> Retrieval:
+        tool, top_k = self._tool_of.get(step), step.metadata.get("top_k")
+        return Retrieval(
+            name=step.name,
+            query=step.query,
+            contexts=tuple(map(self._to_context, step.found)),
+            span=step.span,
+            data_source_id=text_or_none(step.metadata.get("data_source_id")),
+            top_k=top_k if type(top_k) is int else None,
+            tool_name=None if tool is None else tool.name,
+            tool_call_id=None if tool is None else text_or_none(tool.call_id),
+            **self._common(step),
+        )
+
+    def generation(self, step: ModelStep) -> Generation:
+        facts = facts_of(step.provider_metadata)
+        requests = () if step.reply is None else tuple(map(_request, step.reply.calls or ()))
+        is_heard = step.reply is not None or bool(step.tokens)
+        return Generation(
+            model=text_or_none(step.model) or facts.response_model or step.name,
+            provider=text_or_none(step.provider),
+            first_token_ns=step.first_token_ns,
+            streamed=step.streamed or step.first_token_ns is not None,
+            prompt=tuple(map(self._message, step.prompt)),
+            reply=Message(role="assistant", text=step.said, tool_requests=requests) if is_heard else None,
+            **facts._asdict(),
+            **self._common(step),
+        )
+
+    def _message(self, part: PayloadMessage) -> Message:
+        """A message of a prompt; an agent's prompts repeat all earlier ones."""
+        calls = [(call.name, call.id, call.arguments) for call in part.calls or ()]
+        key = (part.role, part.text, text_or_none(part.call_id), str(calls) if calls else "")
+        known = self._messages.get(key)
+        if known is None:
+            known = self._messages[key] = Message(
+                role=_ROLES.get(part.role, part.role),
+                text=key[1],
+                tool_requests=tuple(map(_request, part.calls or ())),
+                tool_call_id=key[2],
+            )
+        return known
+
+    def rerankings(self) -> tuple[Reranking, ...]:
+        """The rerankings: searches that call another one, and reorder or filter what it found, or else steps of their own."""
+        inner = [step for step in self._all_searches if step.inside_search and step.found]
+        pairs = [(outer, [step for step in inner if step.parent is outer]) for outer in self.searches] if inner else []
+        shown = [
+            Reranking(
+                name=outer.name,
+                query=outer.query,
+                given=_ordered(asked[0].found),
+                contexts=_ordered(outer.found),
+                is_filter=not _was_reranked(outer.found),
+                **self._common(outer) | {"started_ns": asked[0].ended_ns},
+            )
+            for outer, asked in pairs
+            if len(asked) == 1 and outer.ended_ns and not outer.error
+            if _was_reranked(outer.found) or _was_filtered(asked[0].found, outer.found)
+        ]
+        return tuple(shown) or tuple(
+            Reranking(
+                name=step.name,
+                query=step.query,
+                given=_ordered(step.given),
+                contexts=_ordered(step.found),
+                model=step.model,
+                top_k=step.top_k,
+                is_filter=step.is_filter,
+                **self._common(step),
+            )
+            for step in self._tree.all_of(RerankStep)[:_MAX_OF_A_KIND]
+            if not step.is_filter or (step.ended_ns and not step.error and len(step.found) < len(step.given))
+        )
+
+    def _common(self, step: Step) -> dict[str, Any]:
+        """What all steps have."""
+        tools_around = (self._indexes[around] for around in step.around() if around in self._indexes)
+        return {
+            "started_ns": step.started_ns,
+            "ended_ns": step.ended_ns or self._tree.ended_ns,
+            "error_type": step.error,
+            "error": None if step.noted is None else step.noted.report(),
+            "within": next(tools_around, None),
+        }
+
+
+def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[Step]) -> SearchStep | None:
+    """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed with it."""
+    inside = [step for step in searches if step.is_within(tool)]
+    if len(inside) != 1 or any(step.is_within(tool) for step in others):
+        return None
+    search = inside[0]
+    if tool.error is not None:
+        return search if search.error == tool.error else None
+    result = tool.result if isinstance(tool.result, str) else ""
+    return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
+
+
+def _was_reranked(found: Sequence[SeenDocument]) -> bool:
+    return bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
+
+
+def _was_filtered(before: Sequence[SeenDocument], after: Sequence[SeenDocument]) -> bool:
+    return {entry.text for entry in after} < {entry.text for entry in before}
+
+
+def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
+    """Documents as a reranker received them, or returned them."""
+    return tuple(
+        context_of(entry.document, rank=rank, score=entry.document.metadata.get(_NEW_ORDER, entry.score))
+        for rank, entry in enumerate(found)
+    )
+
+
+def _request(call: Call) -> ToolRequest:
+    return ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
+
+
+def _as_text(value: Snapshot) -> str | None:
+    """A payload as a text, or else as JSON; None if there is nothing to show."""
+    if value is None or isinstance(value, (str, Opaque)):
+        return text_or_none(value)
+    return json.dumps(value, ensure_ascii=False, default=_in_words)
+
+
+def _in_words(value: Any) -> Any:
+    if isinstance(value, (PayloadMessage, Document)):
+        return value.text
+    return value.arguments if isinstance(value, Call) else "OPAQUE"
