@@ -37,7 +37,9 @@ from ragspan.usage import Usage
 
 ANSWERS, QUICK_ANSWERS = 5, 2
 DOLLARS_TARGETS = {"one request": 0.75, "one request, one poll": 0.40}
-"""Of what the thorough mode costs with three polls, for all four metrics."""
+"""Of what five requests an answer cost with three polls, for all four metrics."""
+DOLLARS_BEFORE = (2.00, 2.81)
+"""Of 1,000 answers at commit a2e6b255, from the provider's cache and without it."""
 TARGET_MODEL = "gpt-4o-mini"
 PRICED = ("gpt-5-nano", "gpt-4o-mini", "gpt-5-mini", "gpt-4.1-mini", "gpt-5.4-mini", "gpt-4.1", "gpt-5.4")
 """From the cheapest to the dearest."""
@@ -130,12 +132,11 @@ def show_prices(results: Sequence[Result]) -> None:
     console.print(table)
     for title, target in DOLLARS_TARGETS.items():
         shares = [
-            modes[title].dollars(PRICES[TARGET_MODEL], answers=1, cached=cached)
-            / modes["thorough"].dollars(PRICES[TARGET_MODEL], answers=1, cached=cached)
-            for cached in (True, False)
+            modes[title].dollars(PRICES[TARGET_MODEL], answers=1_000, cached=cached) / before
+            for cached, before in zip((True, False), DOLLARS_BEFORE, strict=True)
         ]
         console.print(
-            f"{TARGET_MODEL}, {title}: {shares[0]:.2f} of thorough from a cache, {shares[1]:.2f} without; at most {target:.2f}"
+            f"{TARGET_MODEL}, {title}: {shares[0]:.2f} of five requests from a cache, {shares[1]:.2f} without; at most {target:.2f}"
         )
 
 

@@ -81,18 +81,6 @@ def test_the_explanation_is_with_the_score(phoenix, scored):
     }
 
 
-def test_the_verdict_on_each_passage_is_on_the_search_that_brought_it(phoenix, scored):
-    searches = {span["context"]["span_id"] for span in phoenix.spans(PROJECT) if span["span_kind"] == "RETRIEVER"}
-    usefulness = [
-        (place, annotation["label"])
-        for search in searches
-        for place, annotation in phoenix.document_annotations(search)
-    ]
-
-    assert len(usefulness) == sum(len(one.record.contexts) for one in scored)
-    assert {place for place, _ in usefulness} == {0, 1, 2}
-
-
 def test_a_second_run_of_the_same_records_leaves_no_duplicate(phoenix, scored):
     before = annotations_of(phoenix, scored)
     again = PhoenixEmitter(base_url=phoenix.url, capture_content=True)

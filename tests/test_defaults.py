@@ -80,10 +80,10 @@ def test_a_writer_that_needs_a_span_brings_otel_along(monkeypatch, emitters, mad
 
 
 def test_causes_are_looked_for_unless_the_settings_say_no():
-    for causes in (True, False, "llm"):
+    for causes in (True, False):
         settings = Settings(metrics=("context_adherence", "faithfulness"), causes=causes)
         for metric in metrics_from(settings):
-            assert (metric.causes, metric.llm_causes) == (causes is not False, causes == "llm")
+            assert metric.causes is causes
 
 
 def test_load_is_limited_as_configure_says():

@@ -113,7 +113,7 @@ def forms_in(task: str) -> list[str]:
 
 
 def finding(form: str, task: str) -> object:
-    """What stands under the key of one of the forms of `ragspan.judges.llm.tasks`."""
+    """What stands under the key of one of the forms of `ragspan.judges.llm.parts`."""
     numbers = [int(number) for numbers in NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
     findings: dict[str, object] = {
         "grounding": {"reasoning": _REASON, "verdict": "grounded"},

@@ -41,19 +41,6 @@ class Phoenix(Server):
         """The annotations of these spans."""
         return self._pages(f"/v1/projects/{project}/span_annotations", span_ids=list(span_ids))
 
-    def document_annotations(self, span_id: str) -> list[tuple[int, dict]]:
-        """The place and the content of each annotation of a search's documents."""
-        query = """query ($id: String!) { getSpanByOtelId(spanId: $id) {
-            documentEvaluations { documentPosition name score label explanation } } }"""
-        reply = httpx.post(
-            f"{self.url}/graphql",
-            json={"query": query, "variables": {"id": span_id}},
-            timeout=30,
-            trust_env=False,
-        )
-        found = reply.raise_for_status().json()["data"]["getSpanByOtelId"]["documentEvaluations"]
-        return [(one["documentPosition"], one) for one in found]
-
     def project_id(self, project: str) -> str:
         """What the UI's addresses call the project."""
         return self._get(f"/v1/projects/{project}").json()["data"]["id"]

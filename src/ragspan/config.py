@@ -217,13 +217,7 @@ class Settings:
         "Names of [metrics](metrics.md), separated by commas; also those of [other "
         "packages](own-parts.md#a-name-for-it).",
     )
-    causes: bool | Literal["llm"] = _row(
-        True,
-        _word({**_BOOLEANS, "llm": "llm"}, "true, false or llm", ("true", "false", "llm")),
-        "Look for [why an answer failed](causes.md) in all retrieved documents. With `llm`, an LLM judge looks, "
-        "once more for each failing answer; it then reads documents that did not reach the prompt, and what the "
-        "application masked in them.",
-    )
+    causes: bool = _row(True, _boolean, "Look for [why an answer failed](causes.md) in all retrieved documents.")
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
         _choice("skip", "prompt"),

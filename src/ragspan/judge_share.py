@@ -9,9 +9,6 @@ from ragspan.arguments import number, wrong
 
 _QUARTER: Final = 0.25
 """Of the share: its random part, unless one is given."""
-_ALLOWED: Final = (
-    "a share above 0, up to 1, such as 0.2; a colon and its random part, no larger, may follow, such as '0.2:0.1'"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,10 +46,10 @@ class JudgeShare:
             return value
         total, colon, random = str(value).partition(":")
         try:
-            share = float(total)
-            return cls(total=share, random=float(random) if colon else share * _QUARTER)
+            return cls(total=float(total), random=float(random) if colon else float(total) * _QUARTER)
         except ValueError:  # a `ConfigurationError` is a `ValueError`, too
-            raise wrong(name, value, _ALLOWED) from None
+            words = "a share above 0, up to 1, such as 0.2; a colon and its random part, no larger, may follow, such as '0.2:0.1'"
+            raise wrong(name, value, words) from None
 
     def __str__(self) -> str:
         return f"{self.total:g}:{self.random:g}"

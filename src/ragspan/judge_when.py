@@ -11,6 +11,7 @@ and is neither more nor less than anything.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,12 +36,11 @@ _Test: TypeAlias = Callable[[Facts], "bool | None"]
 
 def facts_of(record: Any, environment: str | None = None) -> dict[str, Any]:
     """What a record says of its answer; `environment` is that of the process, where the record names none."""
-    models = [name for one in record.generations for name in (one.model, one.response_model) if name]
     return {
         "tag": record.tags,
         "session": record.session_id,
         "user": record.user_id,
-        "model": models,
+        "model": [name for one in record.generations for name in (one.model, one.response_model) if name],
         "environment": record.metadata.get("environment", environment),
         "latency": (record.ended_ns - record.started_ns) / 1e9 if record.ended_ns > record.started_ns else None,
         **{f"metadata.{key}": value for key, value in record.metadata.items()},
@@ -63,12 +63,16 @@ class JudgeWhen:
     name: str = field(default="judge_when", compare=False)
     rates: Mapping[str, float] = field(init=False, compare=False, default_factory=dict)
     """The share of answers, by metric."""
+    needs_screen: bool = field(init=False, compare=False, default=False)
+    """Whether a condition compares the screen's score."""
     _tests: Mapping[str, _Test] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        tests, rates = _Parser(self.text, self.name).statements()
+        parser = _Parser(self.text, self.name)
+        tests, rates = parser.statements()
         object.__setattr__(self, "_tests", tests)
         object.__setattr__(self, "rates", rates)
+        object.__setattr__(self, "needs_screen", parser.names_screen())
 
     def __reduce__(self) -> tuple[type[JudgeWhen], tuple[str, str]]:
         return JudgeWhen, (self.text, self.name)
@@ -78,28 +82,14 @@ class JudgeWhen:
         """The metrics that are named."""
         return frozenset({*self._tests, *self.rates} - {ALL})
 
-    @property
-    def needs_screen(self) -> bool:
-        """Whether a condition compares the screen's score."""
-        return _names_screen(_tokens(self.text, self.name))
-
     def chooses(self, metric: str, facts: Facts) -> bool | None:
         """Whether an answer is judged by this metric; None where the screen's score decides."""
-        found = [test(facts) for name in (ALL, metric) if (test := self._tests.get(name)) is not None]
-        return _all(found)
+        return _all([test(facts) for name in (ALL, metric) if (test := self._tests.get(name)) is not None])
 
     def allows(self, facts: Facts, screen: float | None) -> bool:
         """Whether an answer is judged that the embedded judge gives this score; None if it gives none."""
         test = self._tests.get(ALL)
         return test is None or test({**facts, "screen": screen}) is True
-
-
-def _names_screen(tokens: Sequence[_Token]) -> bool:
-    return any(one.text == "screen" and two.kind == "sign" for one, two in pairwise(tokens))
-
-
-def _all(found: Sequence[bool | None]) -> bool | None:
-    return False if False in found else None if None in found else True
 
 
 class _Token(NamedTuple):
@@ -108,46 +98,32 @@ class _Token(NamedTuple):
     at: int
 
 
-_TOKEN = re.compile(
-    r"""(?P<blank>\s+)|(?P<text>"[^"]*"|'[^']*')|(?P<sign><=|>=|!=|==|=|<|>)|(?P<mark>[();:])|(?P<word>[^\s"'()<>=!;:]+)"""
-)
-_EXAMPLE: Final = "'tag=prod and latency>2s', or 'tag=prod; completeness: 0.1'"
-
-
-def _tokens(text: str, name: str) -> list[_Token]:
-    found: list[_Token] = []
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            raise _error(name, text, place, f"{text[place]!r} is not expected")
-        if match.lastgroup != "blank":
-            kind, word = str(match.lastgroup), match[0]
-            found.append(_Token(kind, word[1:-1] if kind == "text" else word, place))
-        place = match.end()
-    return found
-
-
-def _error(name: str, text: str, at: int, words: str) -> ConfigurationError:
-    """The error with the text, and a mark below the place that is meant."""
-    return ConfigurationError(
-        f"{name} is wrong at character {at + 1}: {words}; it should be like {_EXAMPLE}\n    {text}\n    {' ' * at}^"
-    )
-
-
 class _Parser:
     def __init__(self, text: str, name: str) -> None:
-        self._text = text
-        self._name = name
-        self._tokens = _tokens(text, name)
+        self._text, self._name = text, name
+        self._tokens: list[_Token] = []
         self._next = 0
+        for match in _TOKEN.finditer(text):
+            kind, word = str(match.lastgroup), match[0]
+            if kind == "other":
+                raise self._wrong(f"{word!r} is not expected", match.start())
+            if kind != "blank":
+                self._tokens.append(_Token(kind, word[1:-1] if kind == "text" else word, match.start()))
+        self._tokens.append(_Token("end", "", len(text)))
+
+    def names_screen(self, begin: int = 0) -> bool:
+        """Whether one of the tokens from here on to the next one compares the screen's score."""
+        read = self._tokens[begin : self._next + 1]
+        return any(one.text == "screen" and two.kind == "sign" for one, two in pairwise(read))
 
     def statements(self) -> tuple[dict[str, _Test], dict[str, float]]:
         tests: dict[str, _Test] = {}
         rates: dict[str, float] = {}
         while True:
-            at = self._at
-            metric = self._metric()
+            at, metric = self._peek.at, ALL
+            if self._peek.kind == "word" and self._tokens[self._next + 1].text == ":":
+                metric = self._peek.text
+                self._next += 2
             rate = self._rate()
             if rate is not None and metric == ALL:
                 raise self._wrong("a rate needs a metric before it; that of all is sample_rate", at)
@@ -155,120 +131,98 @@ class _Parser:
                 raise self._wrong(f"{metric or 'all metrics'} have a statement already", at)
             if rate is not None:
                 rates[metric] = rate
-            if rate is None or self._take("word", "of"):
+            if rate is None or self._takes("of"):
                 begin = self._next
                 tests[metric] = self._either()
-                if metric != ALL and _names_screen(self._tokens[begin : self._next]):
+                if metric != ALL and self.names_screen(begin):
                     raise self._wrong("the screen's score decides for all metrics at once: leave the metric out", at)
-            if self._next == len(self._tokens):
+            if self._peek.kind == "end":
                 return tests, rates
-            if not self._take("mark", ";"):
+            if not self._takes(";"):
                 raise self._wrong("'and', 'or' or ';' is expected; a value with other signs in it needs quotes")
 
-    def _metric(self) -> str:
-        following = self._tokens[self._next : self._next + 2]
-        if len(following) == 2 and following[0].kind == "word" and following[1].text == ":":  # noqa: PLR2004 - a pair
-            self._next += 2
-            return following[0].text
-        return ALL
-
     def _rate(self) -> float | None:
-        token = self._peek
-        found = re.fullmatch(r"(\d*\.?\d+)(%?)", token.text) if token is not None and token.kind == "word" else None
-        if token is None or found is None:
+        found = re.fullmatch(r"(\d*\.?\d+)(%?)", self._peek.text) if self._peek.kind == "word" else None
+        if found is None:
             return None
-        self._next += 1
         rate = float(found[1]) / (100 if found[2] else 1)
         if rate > 1:
-            raise self._wrong("a rate is from 0 to 1, or a percentage", token.at)
+            raise self._wrong("a rate is from 0 to 1, or a percentage")
+        self._next += 1
         return rate
 
     def _either(self) -> _Test:
         tests = [self._both()]
-        while self._take("word", "or"):
+        while self._takes("or"):
             tests.append(self._both())
-        return lambda facts: _any([test(facts) for test in tests])
+        return lambda facts: _not(_all([_not(test(facts)) for test in tests]))
 
     def _both(self) -> _Test:
         tests = [self._single()]
-        while self._take("word", "and"):
+        while self._takes("and"):
             tests.append(self._single())
         return lambda facts: _all([test(facts) for test in tests])
 
     def _single(self) -> _Test:
-        if self._take("word", "not"):
+        if self._takes("not"):
             test = self._single()
-            return lambda facts: None if (found := test(facts)) is None else not found
-        if self._take("mark", "("):
+            return lambda facts: _not(test(facts))
+        if self._takes("("):
             test = self._either()
-            if not self._take("mark", ")"):
+            if not self._takes(")"):
                 raise self._wrong("a closing bracket is missing")
             return test
         return self._comparison()
 
     def _comparison(self) -> _Test:
-        name = self._peek
-        if name is None or name.kind != "word":
+        name, sign, value = [*self._tokens[self._next :], *self._tokens[-1:] * 2][:3]
+        if name.kind != "word":
             raise self._wrong("a comparison is expected, such as tag=prod")
         if name.text not in FIELDS and not re.fullmatch(r"metadata\..+", name.text):
             known = f"there are {', '.join(FIELDS)} and metadata.<key>"
             raise self._wrong(f"there is no field {name.text!r}{meant(name.text, FIELDS)}; {known}")
-        self._next += 1
-        sign = self._peek
-        if sign is None or sign.kind != "sign":
-            raise self._wrong(
-                f"{name.text} needs a sign and a value, such as {name.text}{_SAMPLES.get(name.text, '=prod')}"
-            )
-        self._next += 1
-        value = self._peek
-        if value is None or value.kind not in {"word", "text"}:
-            raise self._wrong("a value is missing")
-        self._next += 1
-        return self._test(name, sign, value)
-
-    def _test(self, name: _Token, sign: _Token, value: _Token) -> _Test:
-        if name.text in {"latency", "screen"}:
-            number = _number(value.text, _UNITS if name.text == "latency" else {"": 1.0, "%": 0.01})
-            if number is None or value.kind == "text":
-                wanted = "a time, such as 2s or 500ms" if name.text == "latency" else "a score from 0 to 1, such as 0.5"
-                raise self._wrong(f"{name.text} is compared with {wanted}", value.at)
-            return _ordered(name.text, sign.text, number)
-        if sign.text in {"=", "==", "!="}:
+        if sign.kind != "sign":
+            sample = {"latency": ">2s", "screen": "<0.5"}.get(name.text, "=prod")
+            raise self._wrong(f"{name.text} needs a sign and a value, such as {name.text}{sample}", sign.at)
+        if value.kind not in {"word", "text"}:
+            raise self._wrong("a value is missing", value.at)
+        self._next += 3
+        units = _UNITS.get(name.text, {"": 1.0})
+        found = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", value.text.lower()) if value.kind == "word" else None
+        number = float(found[1]) * units[found[2]] if found and found[2] in units else None
+        if name.text in _UNITS and number is None:
+            wanted = "a time, such as 2s or 500ms" if name.text == "latency" else "a score from 0 to 1, such as 0.5"
+            raise self._wrong(f"{name.text} is compared with {wanted}", value.at)
+        if name.text not in _UNITS and sign.text in {"=", "==", "!="}:
             return _equal(name.text, value.text, is_negated=sign.text == "!=")
-        number = _number(value.text, {"": 1.0})
-        if not name.text.startswith("metadata.") or number is None:
+        if number is None or not (name.text in _UNITS or name.text.startswith("metadata.")):
             raise self._wrong(f"{name.text} is compared with = and !=; only numbers are more or less", sign.at)
-        return _ordered(name.text, sign.text, number)
+        return _ordered(name.text, _COMPARE[sign.text], number)
 
     @property
-    def _peek(self) -> _Token | None:
-        return self._tokens[self._next] if self._next < len(self._tokens) else None
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
 
-    @property
-    def _at(self) -> int:
-        return len(self._text) if self._peek is None else self._peek.at
-
-    def _take(self, kind: str, text: str) -> bool:
-        token = self._peek
-        is_there = token is not None and token.kind == kind and token.text.lower() == text
+    def _takes(self, text: str) -> bool:
+        is_there = self._peek.kind in {"word", "mark"} and self._peek.text.lower() == text
         self._next += is_there
         return is_there
 
     def _wrong(self, words: str, at: int | None = None) -> ConfigurationError:
-        return _error(self._name, self._text, self._at if at is None else at, words)
+        """The error with the text, and a mark below the place that is meant."""
+        place = self._peek.at if at is None else at
+        return ConfigurationError(
+            f"{self._name} is wrong at character {place + 1}: {words}; it should be like 'tag=prod and latency>2s', or "
+            f"'tag=prod; completeness: 0.1'\n    {self._text}\n    {' ' * place}^"
+        )
 
 
-_SAMPLES: Final = {"latency": ">2s", "screen": "<0.5"}
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0}
+def _not(found: bool | None) -> bool | None:  # noqa: FBT001 - a truth value of three
+    return None if found is None else not found
 
 
-def _any(found: Sequence[bool | None]) -> bool | None:
-    return True if True in found else None if None in found else False
-
-
-def _number(text: str, units: Mapping[str, float]) -> float | None:
-    found = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", text.lower())
-    return float(found[1]) * units[found[2]] if found and found[2] in units else None
+def _all(found: Sequence[bool | None]) -> bool | None:
+    return False if False in found else None if None in found else True
 
 
 def _values(facts: Facts, name: str) -> Sequence[Any]:
@@ -277,32 +231,36 @@ def _values(facts: Facts, name: str) -> Sequence[Any]:
 
 
 def _equal(name: str, pattern: str, *, is_negated: bool) -> _Test:
-    return lambda facts: any(fnmatchcase(_shown(one), pattern) for one in _values(facts, name)) != is_negated
-
-
-def _shown(value: Any) -> str:
-    """As people write it: true, not True."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _ordered(name: str, sign: str, number: float) -> _Test:
-    compare = _COMPARE[sign]
-
-    def test(facts: Facts) -> bool | None:
-        if name == "screen" and name not in facts:
-            return None
-        numbers = [float(one) for one in _values(facts, name) if isinstance(one, (int, float))]
-        return any(compare(one, number) for one in numbers)
+    def test(facts: Facts) -> bool:
+        shown = [str(one).lower() if isinstance(one, bool) else str(one) for one in _values(facts, name)]
+        return any(fnmatchcase(one, pattern) for one in shown) != is_negated
 
     return test
 
 
+def _ordered(name: str, compare: Callable[[float, float], bool], number: float) -> _Test:
+    def test(facts: Facts) -> bool | None:
+        if name == "screen" and name not in facts:
+            return None
+        return any(compare(float(one), number) for one in _values(facts, name) if isinstance(one, (int, float)))
+
+    return test
+
+
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>\s+)|(?P<text>"[^"]*"|'[^']*')|(?P<sign><=|>=|!=|==|=|<|>)|(?P<mark>[();:])|(?P<word>[^\s"'()<>=!;:]+)"""
+    r"|(?P<other>.)"
+)
+_UNITS: Final[Mapping[str, Mapping[str, float]]] = {
+    "latency": {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0},
+    "screen": {"": 1.0, "%": 0.01},
+}
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    "=": lambda one, other: one == other,
-    "==": lambda one, other: one == other,
-    "!=": lambda one, other: one != other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }

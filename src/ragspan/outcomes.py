@@ -194,8 +194,6 @@ class ScoredRecord:
     """True the second time: these outcomes came after `score_wait`."""
     span: SpanAnchor | None = None
     """The answer's span, if an emitter started or found one."""
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
-    """The span of each of the record's retrievals, in order, if an emitter knows them; else empty."""
     refusal: bool = False
     """The response says that the contexts do not contain the answer."""
     language: str | None = None

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ragspan.judges import SmallJudge
-from ragspan.judges.background import MAX_SHOWN, as_evidence, shown_background
+from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.metrics import ContextAdherence
 from ragspan.records import Background, RagRecord
 
@@ -26,15 +26,6 @@ def test_of_long_background_a_judge_gets_what_the_response_speaks_of():
 
     assert sum(len(one.text) for one in shown) <= MAX_SHOWN
     assert any(FEE in one.text and one.kind == "tool" for one in shown)
-
-
-def test_for_a_judge_of_contexts_background_follows_the_documents():
-    given = record(background=["more"])
-
-    read = as_evidence(given, shown_background(given))
-
-    assert [context.text for context in read.contexts] == ["Cards are grey.", "more"]
-    assert read.background == ()
 
 
 @pytest.fixture

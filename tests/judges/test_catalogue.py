@@ -105,13 +105,6 @@ def test_several_names_are_a_jury_with_options_for_all_or_for_each():
 
         assert isinstance(jury, Jury)
         assert jury.name == "openai:a,anthropic:b"
-        assert [judge.client._endpoint._copy.keywords["timeout"] for judge in jury.judges] == timeouts
+        assert [judge.client._endpoint._again.keywords["timeout"] for judge in jury.judges] == timeouts
     with pytest.raises(ConfigurationError, match="options are for 3 judges, but 2 are named"):
         judge_of("openai:a,anthropic:b", [{}, {}, {}])
-
-
-def test_an_address_after_the_models_name_is_refused_and_its_password_is_not_shown():
-    with pytest.raises(ConfigurationError, match="RAGSPAN_JUDGE_BASE_URL") as refused:
-        named_judge("openai:m@http://user:secret@host")
-
-    assert "secret" not in str(refused.value)

@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from ragspan.judges import client_pool
-from ragspan.judges.client_pool import ClientPool
+from ragspan.judges import clients
+from ragspan.judges.clients import ClientPool
 
 
 class Client:
@@ -37,8 +37,8 @@ def log():
 
 @pytest.fixture
 def pool(log, monkeypatch):
-    monkeypatch.setattr(client_pool, "_REQUESTS_EACH", 2)
-    monkeypatch.setattr(client_pool, "_MOST_CLIENTS", 2)
+    monkeypatch.setattr(clients, "_REQUESTS_EACH", 2)
+    monkeypatch.setattr(clients, "_MOST_CLIENTS", 2)
     return ClientPool(lambda: Client(log))
 
 
@@ -48,10 +48,10 @@ async def use(pool):
 
 
 def test_each_loop_has_its_own_which_is_closed_at_its_end_and_released(pool, log):
-    clients = [asyncio.run(use(pool)) for _ in range(5)]
+    used = [asyncio.run(use(pool)) for _ in range(5)]
 
     assert log == ["opened", "closed"] * 5
-    assert all(client.closed for client in clients)
+    assert all(client.closed for client in used)
     assert len(pool._open) == 1
 
 

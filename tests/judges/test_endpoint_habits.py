@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from ragspan.judges import SmallJudge
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import MetricFailure
 
@@ -82,19 +81,3 @@ async def test_what_a_user_sends_besides_is_never_left_out(fake_openai, openai_j
 
     assert "data_collection" in outcome.message
     assert len(fake_openai.requests) == 1
-
-
-async def test_small_judges_learn_as_well(fake_openai, super_bowl):
-    def answer(request):
-        for name in ("logprobs", "top_logprobs"):
-            if name in request:
-                return fake_openai.fails(400, f"property '{name}' is unsupported", param=name)
-        return fake_openai.says("<score>no</score>")
-
-    fake_openai.answer = answer
-
-    [verdict] = await SmallJudge("granite-guardian", fake_openai.base_url).verify_claims(
-        super_bowl, ["It was in 1967."]
-    )
-
-    assert (verdict.verdict, verdict.probability) == ("supported", None)

@@ -10,7 +10,6 @@ import pytest
 
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge
-from ragspan.judges.bounded_client import default_certificates, open_http_client
 
 CLAIMS = json.dumps({"answer": {"claims": ["One."]}})
 KEY = "sk-test-0123456789"
@@ -42,7 +41,7 @@ def test_a_client_that_is_open_in_the_applications_loop_judges_in_the_engines_to
 
 
 def test_a_client_with_an_http_client_of_its_own_fails_in_a_second_loop_with_words(says_claims, super_bowl):
-    http_client = open_http_client(default_certificates())
+    http_client = openai.DefaultAsyncHttpxClient()
     judge = OpenAIJudge(
         "m", client=openai.AsyncOpenAI(base_url=says_claims.base_url, api_key=KEY, http_client=http_client)
     )

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan import Budget, ConfigurationError, MetricFailure, RagRecord, ScoringEngine
+from ragspan import ConfigurationError, MetricFailure, RagRecord
 from ragspan.config import Settings
 from ragspan.exceptions import JudgeError
-from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price
+from ragspan.judges import Jury, OpenAIJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import FakeJudge
@@ -78,20 +78,8 @@ async def test_a_jury_pickles_and_says_what_its_judges_read():
     record = replace(RECORD, contexts=("word " * 1000,))
 
     assert jury.name == "overlap,openai:m"
-    assert jury.prompt_version == "6"
+    assert jury.prompt_version == "7"
     assert 0 < jury.share_read(record) < 1
-
-
-def test_a_budget_in_dollars_asks_for_the_price_of_each_judge():
-    jury = Jury(
-        [
-            OpenAIJudge("a", api_key="k", price=Price(1, 2)),
-            OpenAIJudge("b", base_url="http://127.0.0.1:1/v1", api_key="k"),
-        ]
-    )
-
-    with pytest.raises(ConfigurationError, match="what the judge 'openai:b' costs is not known"):
-        ScoringEngine(metrics=[ContextAdherence(jury)], emitters=[], budget=Budget(usd_per_day=1))
 
 
 def test_settings_name_a_jury_and_metrics_take_what_they_can_of_it(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge, Price
-from ragspan.judges.llm.tasks import REPLY_SCHEMA
+from ragspan.judges.llm.parts import PARTS, schema_of
 from ragspan.judges.session import metered
 from ragspan.usage import Usage
 
@@ -29,7 +29,7 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert (request["model"], request["n"]) == ("test-model", 3)
     assert request["response_format"]["type"] == "json_schema"
     assert request["response_format"]["json_schema"]["strict"] is True
-    assert request["response_format"]["json_schema"]["schema"] == REPLY_SCHEMA
+    assert request["response_format"]["json_schema"]["schema"] == schema_of([PARTS["grounding"]])
 
 
 async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
@@ -51,19 +51,6 @@ async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
     async with openai.AsyncOpenAI(api_key="theirs") as client:
         with pytest.raises(ConfigurationError, match="client= brings its own endpoint"):
             OpenAIJudge("gpt-4o-mini", client=client, base_url=fake_openai.base_url)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"temperature": 3}, "temperature"),
-        ({"max_context_chars": 0}, "max_context_chars"),
-        ({"max_response_chars": 0}, "max_response_chars"),
-    ],
-)
-def test_a_wrong_argument_is_an_error_that_names_it(options, named):
-    with pytest.raises(ConfigurationError, match=named):
-        OpenAIJudge("gpt-4o-mini", api_key="sk-key", **options)
 
 
 # Endpoints that understand less
@@ -120,37 +107,6 @@ async def test_an_error_says_what_to_do(fake_openai, openai_judge, super_bowl, s
 
     assert raised.value.error_type == error_type
     assert len(fake_openai.requests) == 1
-
-
-async def test_the_client_retries_an_endpoint_in_passing_trouble(fake_openai, openai_judge, super_bowl):
-    answers = iter([fake_openai.fails(500, "starting"), fake_openai.says('{"answer": {"claims": ["One."]}}')])
-    fake_openai.answer = lambda _request: next(answers)
-
-    assert await openai_judge(max_retries=1).extract_claims(super_bowl) == ["One."]
-
-
-@pytest.mark.parametrize(
-    ("text", "spoilt", "said"),
-    [
-        (GROUNDED, {"finish_reason": "length"}, "cut off at the model's length limit: allow longer replies"),
-        (GROUNDED, {"finish_reason": "content_filter"}, "a filter"),
-        (GROUNDED, {"refusal": "I can't help with that."}, "refused"),
-        ("It is grounded.", {}, "replied with prose, not with the JSON that it was asked for: take a larger model"),
-    ],
-)
-async def test_a_choice_without_a_verdict_does_not_count_and_the_failure_says_why(
-    fake_openai, openai_judge, super_bowl, text, spoilt, said
-):
-    fake_openai.answer = lambda _request: fake_openai.says(text, **spoilt)
-
-    with pytest.raises(JudgeError, match=said) as raised:
-        await openai_judge().vote_adherence(super_bowl, 1)
-
-    assert raised.value.error_type == "InvalidVerdict"
-    assert len(fake_openai.requests) == 2
-
-
-# What error messages say
 
 
 # Cost and connections

@@ -55,18 +55,6 @@ def test_words_of_the_system_of_models_and_of_users_before_do_not_count(messages
     assert evidence(call(*messages)) == []
 
 
-def test_an_earlier_reply_of_this_request_is_a_models_word_and_a_message_counts_once():
-    context = f"Context: {FEE}"
-
-    found = evidence(
-        call(("user", context), reply=INVENTED),
-        call(("user", context)),
-        call(("user", f"{context}\nDraft: {INVENTED}")),
-    )
-
-    assert found == [("other", context), ("other", f"{context}\nDraft:")]
-
-
 @pytest.mark.parametrize(
     "known",
     [

@@ -145,20 +145,6 @@ async def test_a_probability_comes_with_logprobs(named, fake_openai, record):
     assert verdict.probability == pytest.approx(0.9)
 
 
-async def test_background_only_adds(named, fake_openai, record):
-    replies(fake_openai, {"twice as long": "Yes", "Claim: It": "No", "Claim: The Nile": "Yes"})
-    known = RagRecord(
-        question="q",
-        contexts=["The Nile ends in Egypt."],
-        response=" ".join(CLAIMS),
-        background=["Others are twice as long."],
-    )
-    judge = named("minicheck")
-
-    assert [one.supported for one in await judge.verify_claims(known, CLAIMS)] == [True, True]
-    assert [one.supported for one in await judge.verify_claims(record, CLAIMS)] == [True, False]
-
-
 async def test_another_language_is_not_judged(named, fake_openai):
     german = RagRecord(
         question="Wo?",

@@ -93,19 +93,10 @@ def test_an_unknown_name_is_an_error_that_says_what_may_be_meant(others, name, m
             metrics_from(settings, chosen)
 
 
-def test_a_wrong_name_of_the_variable_is_an_error_that_names_it(others):
-    with pytest.raises(ConfigurationError, match=r"^metrics or RAGSPAN_METRICS: there is no metric 'brevety'"):
-        metrics_from(Settings.from_environment({"RAGSPAN_METRICS": "brevety"}), judge=FakeJudge())
+def test_by_its_name_hhem_has_the_settings_device(hhem):
+    [made] = metrics_from(Settings(metrics=("faithfulness_hhem",), hhem_device="cuda"), judge=FakeJudge())
 
-
-def test_the_metric_makes_hhem_itself_or_takes_a_verifier(hhem):
-    made = BUILT_IN["faithfulness_hhem"](FakeJudge(), device="cuda", batch_size=4)
-    given = Hhem()
-
-    assert made.verifier.options == {"device": "cuda", "batch_size": 4}
-    assert BUILT_IN["faithfulness_hhem"](FakeJudge(), given).verifier is given
-    with pytest.raises(ConfigurationError, match="verifier= brings its own device, batch_size"):
-        BUILT_IN["faithfulness_hhem"](FakeJudge(), given, device="cuda", batch_size=4)
+    assert made.verifier.options == {"device": "cuda"}
 
 
 def test_without_its_package_hhem_is_an_error_that_says_what_to_install(register):

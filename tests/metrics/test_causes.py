@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan.judges import ClaimVerdict, OverlapJudge, Vote
+from ragspan.judges import OverlapJudge
 from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.causes import unseen_documents
@@ -69,13 +69,6 @@ async def test_what_stands_in_the_part_that_was_cut_off_is_cut():
 
     assert score.cause == "cut"
     assert score.explanation.startswith("The part of document 2 of VectorStoreRetriever that was cut off supports")
-
-
-async def test_what_nothing_supports_is_unsupported(dropped):
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, response=INVENTED))
-
-    assert score.causes == (Cause(kind="unsupported", claim=INVENTED),)
-    assert score.losses is None
 
 
 async def test_where_everything_reached_the_prompt_no_judge_is_asked(fixed_judge):
@@ -146,44 +139,3 @@ def test_a_document_whose_words_stand_in_a_prompt_is_never_lost(dropped, held):
     lost = [document.text for document in unseen if not document.is_cut]
     assert FEES.text not in lost
     assert WEATHER.text in lost
-
-
-class NotesDocuments:
-    """A language model's judge that notes which documents it is asked to read."""
-
-    name = "model"
-
-    def __init__(self):
-        self.read = []
-
-    async def extract_claims(self, record):
-        return [FEES.text]
-
-    async def verify_claims(self, record, claims):
-        return [ClaimVerdict(index=0, verdict="unsupported")]
-
-    async def vote_adherence(self, record, votes):
-        return [Vote(grounded=False)] * votes
-
-    async def find_support(self, record, claims, documents):
-        self.read += documents
-        return []
-
-
-@pytest.mark.parametrize("metric", [Faithfulness, ContextAdherence])
-async def test_a_language_model_reads_nothing_that_the_prompt_did_not_hold_and_the_cause_is_found(metric, dropped):
-    judge = NotesDocuments()
-
-    score = await metric(judge).score(dropped)
-
-    assert judge.read == []
-    assert score.cause == "lost_before_prompt"
-
-
-@pytest.mark.parametrize("metric", [Faithfulness, ContextAdherence])
-async def test_it_does_where_that_is_switched_on(metric, dropped):
-    judge = NotesDocuments()
-
-    await metric(judge, llm_causes=True).score(dropped)
-
-    assert FEES.text in judge.read

@@ -38,23 +38,6 @@ async def test_background_supports_what_the_documents_do_not_hold(metric, kind):
 
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
 @pytest.mark.parametrize(
-    "noise",
-    [
-        "The annual fee of the silver card is 99 euros, payable in May.",
-        "Le chat est sur la table, et la maison est grande pour les enfants de la ville.",
-        '{"rows": [{"card": "silver", "chip": false}]}',
-    ],
-)
-async def test_background_never_lowers_a_value(metric, noise):
-    alone = await metric(OverlapJudge()).score(record(response=CARD))
-    both = await metric(OverlapJudge()).score(record(response=CARD, background=[noise]))
-
-    assert both.value >= alone.value
-    assert both.label == alone.label == "pass"
-
-
-@pytest.mark.parametrize("metric", BY_EVIDENCE)
-@pytest.mark.parametrize(
     ("response", "judged"),
     [(FEE, True), ("You are welcome.", False), ("Every Tuesday invoices are sent by Gamma.", False)],
 )

@@ -10,7 +10,6 @@ import pytest
 
 from ragspan import RetrievedContext
 from ragspan.messages import ErrorReport
-from ragspan.outcomes import ScoredRecord
 from ragspan.records import Reranking, SpanAnchor, ToolCall
 from ragspan.redaction import redacted
 from ragspan.telemetry.values import well_formed
@@ -89,19 +88,6 @@ def test_many_documents_are_cut_in_number_and_length_and_evict_nothing(
     assert len([name for name in span.attributes if name.endswith("document.id")]) == number
     assert {len(value) for name, value in span.attributes.items() if name.endswith(".content")} == lengths
     assert span.dropped_attributes == 0
-
-
-@pytest.mark.parametrize("spans", ["answer", "scores"])
-def test_the_spans_of_searches_are_known_before_the_answer_is_scored(telemetry, make_record, spans):
-    theirs = SpanAnchor(trace_id=0xA1, span_id=0xC3)
-    record = make_record()
-    record = replace(record, retrievals=(replace(record.retrievals[0], span=theirs),))
-    handle = telemetry.emitter(spans=spans).start(record)
-    (search,) = handle.retrieval_spans
-    handle.finish(ScoredRecord(record=record, outcomes={}, span=handle.span))
-
-    exported = [span.context.span_id for span in telemetry.spans if span.name.startswith("retrieval")]
-    assert search.span_id == (exported[0] if spans == "answer" else theirs.span_id)
 
 
 @pytest.mark.parametrize(("text", "formed"), [("\ud83d\ude00!", "\U0001f600!"), ("a\ud800b", "a\ufffdb")])

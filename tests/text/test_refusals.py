@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.text.responses import MAX_REFUSAL, declines, is_refusal
+from ragspan.text.responses import declines, is_refusal
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,6 @@ def test_an_answer_of_which_half_refuses_is_a_refusal_whatever_courtesies_follow
     assert is_refusal("The passages do not mention its colour. It is 330 metres tall. I hope this helps!")
 
 
-def test_only_the_beginning_of_a_response_is_looked_at():
-    beginning = "I don't know. " + "and so on " * (MAX_REFUSAL // 10)
-
-    assert is_refusal(f"{beginning}. It opened in 1889. It is 330 metres tall.")
-
-
 @pytest.mark.parametrize(
     "response",
     [
@@ -85,8 +79,3 @@ def test_denials_in_other_languages_are_no_refusals(response):
 )  # fmt: skip
 def test_a_few_words_in_any_of_the_languages_decline(response):
     assert declines(response)
-
-
-@pytest.mark.parametrize("response", ["Le prix est de 49 euros.", "No pets.", "Nein, Hunde sind nicht erlaubt.", "La tienda está cerrada."])  # fmt: skip
-def test_a_few_words_that_deny_something_do_not(response):
-    assert not declines(response)

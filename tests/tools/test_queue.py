@@ -213,6 +213,16 @@ class Numbered:
         self.key = number % 3
 
 
+def test_a_queue_that_closes_tries_each_item_once_more(make_queue, clock, letters):
+    queue = make_queue(linger=60.0)
+    queue.put(letters("abc"))
+
+    queue.close()
+
+    assert run(queue, clock, lambda batch: [Delivered(), *[Failed()] * (len(batch) - 1)]) == [(0, ["a", "b", "c"])]
+    assert (queue.stats().waiting, queue.stats().delivered, queue.stats().dropped) == (0, 1, {"shutdown": 2})
+
+
 @pytest.mark.parametrize(
     ("reply", "delivered", "dropped"),
     [([Delivered()] * 2, 2, 1), ([Delivered(), SpanNotFound()], 1, 2), (Unavailable("away"), 0, 3)],
@@ -223,7 +233,7 @@ def test_what_is_in_flight_when_the_queue_closes_counts_by_its_reply(make_queue,
     queue.put(letters("abc"))
     batch = queue.take()
 
-    queue.close()
+    queue.give_up()
     assert (queue.stats().waiting, queue.stats().dropped) == (2, {"shutdown": 1})
     queue.settle(batch, reply)
 

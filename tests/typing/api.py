@@ -74,7 +74,7 @@ def judge_with_several_models() -> ScoringEngine:
     )
     configured = ragspan.configure(judge=["openai:gpt-4o-mini", OverlapJudge()], metrics=["faithfulness"])
     configured.shutdown()
-    hhem = FaithfulnessWithHHEM(OverlapJudge(), device="cuda:0", batch_size=32)
+    hhem = FaithfulnessWithHHEM(OverlapJudge())
     return ScoringEngine(metrics=[ContextAdherence(jury), Completeness(jury), hhem], emitters=[])
 
 
@@ -164,7 +164,6 @@ def ask_more() -> list[Metric]:
 
 class OwnHandle:
     span: SpanAnchor | None = None
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
     def finish(self, scored: ScoredRecord) -> None:
         print(scored.record.record_id)

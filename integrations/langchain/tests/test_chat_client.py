@@ -24,7 +24,7 @@ from rag_programs import QUESTION, chat_model, rag_chain
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import JudgeError, LLMJudge
 from ragspan.judges.llm.blocking import at_temperature
-from ragspan.judges.llm.tasks import REPLY_SCHEMA
+from ragspan.judges.llm.parts import PARTS, schema_of
 from ragspan.metrics import ContextAdherence
 from ragspan.telemetry import is_suppressed
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
@@ -91,8 +91,11 @@ class ToolModel(ScriptedModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
 
 
+SCHEMA = schema_of([PARTS["grounding"]])
+
+
 async def complete(client, n=1, temperature=0.0):
-    return await client.complete(PROMPT, schema=REPLY_SCHEMA, n=n, temperature=temperature)
+    return await client.complete(PROMPT, schema=SCHEMA, n=n, temperature=temperature)
 
 
 async def texts(client, n=1):
@@ -112,7 +115,7 @@ async def test_each_vote_is_a_request_with_a_strict_schema_at_the_judges_tempera
     for request in fake_openai.requests:
         assert [message["role"] for message in request["messages"]] == ["system", "user"]
         assert request["response_format"]["json_schema"]["strict"] is True
-        assert request["response_format"]["json_schema"]["schema"]["properties"] == REPLY_SCHEMA["properties"]
+        assert request["response_format"]["json_schema"]["schema"]["properties"] == SCHEMA["properties"]
         assert "n" not in request
 
 

@@ -16,7 +16,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import LLMJudge
-from ragspan.judges.llm.tasks import REPLY_SCHEMA
+from ragspan.judges.llm.parts import PARTS, schema_of
 from ragspan.metrics import ContextAdherence
 from ragspan.testing import RecordingEmitter
 from ragspan.usage import Usage
@@ -54,8 +54,11 @@ class ChatModel(CustomLLM):
     stream_complete = complete
 
 
+SCHEMA = schema_of([PARTS["grounding"]])
+
+
 async def complete(client, n=1, temperature=0.0):
-    return await client.complete(PROMPT, schema=REPLY_SCHEMA, n=n, temperature=temperature)
+    return await client.complete(PROMPT, schema=SCHEMA, n=n, temperature=temperature)
 
 
 async def texts(client, n=1):
@@ -75,7 +78,7 @@ async def test_each_vote_is_a_request_with_a_schema_at_the_judges_temperature():
     llm = ChatModel(answer=answer)
     votes = await LLMJudge(LlamaIndexChatClient(llm), name="mine").vote_adherence(RECORD, 3)
 
-    json_schema = {"name": "answer", "strict": True, "schema": REPLY_SCHEMA}
+    json_schema = {"name": "answer", "strict": True, "schema": SCHEMA}
     response_format = {"type": "json_schema", "json_schema": json_schema}
     assert [vote.grounded for vote in votes] == [True] * 3
     assert asked == [(0.7, ["system", "user"], {"response_format": response_format})] * 3

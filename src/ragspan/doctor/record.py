@@ -191,10 +191,9 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
 
 def _watched_session(exchange: Exchange) -> requests.Session:
-    from ragspan.tools.http import MAX_REPLY
-    from ragspan.tools.sessions import BoundedSession
+    from ragspan.tools.sessions import ToolSession
 
-    class Session(BoundedSession):
+    class Session(ToolSession):
         def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
             exchange.url = str(url)
             try:
@@ -204,7 +203,7 @@ def _watched_session(exchange: Exchange) -> requests.Session:
                 raise
             return exchange.reply
 
-    return Session(most=MAX_REPLY)
+    return Session({})
 
 
 def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:

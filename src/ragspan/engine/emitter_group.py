@@ -2,8 +2,8 @@
 
 Guarantees:
 - Every emitter is asked, in order, whatever those before it did. What they raise is counted and logged by its type.
-- `flush` and `shutdown` return soon after their time is up. An emitter that hangs does so in one of its own few daemon
-  threads.
+- `flush` and `shutdown` return soon after their time is up; `shutdown` gives an emitter its `last_seconds` more, if it has some,
+  for a slow server's replies. An emitter that hangs does so in one of its own few daemon threads.
 """
 
 from __future__ import annotations
@@ -37,14 +37,12 @@ class EmitterGroup:
         for emitter, _ in self._emitters:
             try:
                 handle = emitter.start(record)
-                span, searches = handle.span, tuple(handle.retrieval_spans or ())
+                span = handle.span
             except BaseException as error:  # noqa: BLE001 - the emitter's, as in `call_guarded`
                 self._log.failed("emitter_start", error, type(emitter).__name__)
                 continue
             group.started.append((emitter, handle))
             group.span = group.span or span
-            if not any(group.retrieval_spans):
-                group.retrieval_spans = searches
         return group
 
     def flush(self, deadline: Deadline) -> bool:
@@ -52,16 +50,17 @@ class EmitterGroup:
         return all(self._ask_all(lambda emitter: emitter.flush(deadline.remaining), deadline))
 
     def shutdown(self, deadline: Deadline) -> None:
-        self._ask_all(lambda emitter: emitter.shutdown(deadline.remaining), deadline)
+        more = max((getattr(emitter, "last_seconds", 0.0) for emitter, _ in self._emitters), default=0.0)
+        self._ask_all(lambda emitter: emitter.shutdown(deadline.remaining), deadline, more)
         for _, threads in self._emitters:
             threads.shutdown()
 
-    def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline) -> list[object]:
+    def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline, more: float = 0.0) -> list[object]:
         """What each emitter answered; False where it raised or was late."""
         asked = [
             (emitter, threads.submit(context_of_worker().run, ask, emitter)) for emitter, threads in self._emitters
         ]
-        concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + _GRACE)
+        concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + more + _GRACE)
         for emitter, answer in asked:
             if not answer.done():
                 answer.cancel()
@@ -82,7 +81,6 @@ class GroupHandle:
     started: list[tuple[Emitter, AnswerHandle]] = field(default_factory=list)
     span: SpanAnchor | None = None
     """The answer's: the first that an emitter names."""
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
     @property
     def holds_scores(self) -> bool:

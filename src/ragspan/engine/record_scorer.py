@@ -211,7 +211,6 @@ class RecordScorer:
             outcomes=outcomes,
             late=before is not None,
             span=work.handle.span,
-            retrieval_spans=work.handle.retrieval_spans,
             refusal=refusal,
             language=language,
             durations=durations,

@@ -287,7 +287,6 @@ class _Run:
             record=row.record,
             outcomes=outcomes,
             span=handle.span,
-            retrieval_spans=handle.retrieval_spans,
             refusal=refusal,
             language=language,
             asked=row.asked,

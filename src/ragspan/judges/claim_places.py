@@ -6,8 +6,8 @@ model paraphrase parts of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ragspan.text.keys import is_content, keys, readable
 from ragspan.text.sentences import places_of
@@ -18,8 +18,6 @@ _MOST_OF_RESPONSE, _MOST_OF_CONTEXTS = 30_000, 80_000
 """Characters that are looked through."""
 _PARTS = 2
 """Sentences of contexts that a claim may combine."""
-
-_Words: TypeAlias = frozenset[str]
 
 
 class ResponsePlace(NamedTuple):
@@ -49,42 +47,31 @@ class ClaimPlaces(NamedTuple):
 
 def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> list[ClaimPlaces]:
     """The places of each claim; a claim goes to the sentence that has most of its words, if any has half of them."""
-    said = [
-        (ResponsePlace(start, end), _words(response[start:end]))
-        for start, end in places_of(response[:_MOST_OF_RESPONSE])
-    ]
-    shown = list(_sentences(contexts))
+    said = [ResponsePlace(start, end) for start, end in places_of(response[:_MOST_OF_RESPONSE])]
+    own = [_words(response[start:end]) for start, end in said]
+    shown: list[ContextPlace] = []
+    left = _MOST_OF_CONTEXTS
+    for index, text in enumerate(contexts):
+        shown += [ContextPlace(index, start, end) for start, end in places_of(text[: max(left, 0)])]
+        left -= len(text)
+    held = [_words(contexts[place.context][place.start : place.end]) for place in shown]
     found = []
     for words in map(_words, claims):
-        place = _closest(words, [own for _, own in said])
-        parts = _parts(words, [own for _, own in shown])
-        found.append(ClaimPlaces(None if place is None else said[place][0], tuple(shown[part][0] for part in parts)))
+        place, missing = _closest(words, own), words
+        parts: list[ContextPlace] = []
+        while missing and len(parts) < _PARTS and (part := _closest(missing, held)) is not None:
+            parts.append(shown[part])
+            missing -= held[part]
+        found.append(ClaimPlaces(None if place is None else said[place], tuple(parts)))
     return found
 
 
-def _sentences(contexts: Sequence[str]) -> Iterator[tuple[ContextPlace, _Words]]:
-    left = _MOST_OF_CONTEXTS
-    for index, text in enumerate(contexts):
-        for start, end in places_of(text[: max(left, 0)]):
-            yield ContextPlace(index, start, end), _words(text[start:end])
-        left -= len(text)
-
-
-def _parts(claim: _Words, sentences: Sequence[_Words]) -> list[int]:
-    """The sentence with most of the claim's words, and then one with most of those that it lacks."""
-    parts: list[int] = []
-    while claim and len(parts) < _PARTS and (place := _closest(claim, sentences)) is not None:
-        parts.append(place)
-        claim -= sentences[place]
-    return parts
-
-
-def _words(text: str) -> _Words:
+def _words(text: str) -> frozenset[str]:
     found = frozenset(keys(readable(text)))
     return frozenset(filter(is_content, found)) or found
 
 
-def _closest(claim: _Words, sentences: Sequence[_Words]) -> int | None:
+def _closest(claim: frozenset[str], sentences: Sequence[frozenset[str]]) -> int | None:
     """The sentence with most words of the claim; of equals the one with the fewest others, then the first."""
     if not claim or not sentences:
         return None

@@ -12,7 +12,6 @@ from ragspan.judges.judge_protocols import LANGUAGE, ClaimVerdict, Vote
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
 
-_ORDER = ("unsupported", "unsure", "supported")
 _TOLERANCE = 0.005
 """Results of processors and devices differ by less than a thousandth, those of a wrong loader by much more."""
 
@@ -59,67 +58,56 @@ class Detector(ABC):
         return await OverlapJudge().extract_claims(record)
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        """A verdict for each claim; none at all if the record has neither a context with text nor background."""
-        return [replace(verdict, claim=claims[verdict.index]) for verdict in await self._verdicts(record, claims)]
+        """The worst verdict on each claim by the contexts; what they do not support may have its support in the background.
+
+        Background only adds: of a claim's two verdicts the better one counts. None at all if there is neither a context with text
+        nor background.
+        """
+        found = await self._worst_by(record, claims)
+        shown = shown_background(record)
+        open_claims = [index for index in range(len(claims)) if index not in found or not found[index].supported]
+        if shown and open_claims:
+            further = await self._worst_by(as_evidence(record, shown), [claims[index] for index in open_claims])
+            for place, verdict in further.items():
+                better = replace(verdict, index=open_claims[place])
+                found[better.index] = max(found.get(better.index, better), better, key=_rank)
+        return [replace(found[index], claim=claims[index]) for index in sorted(found)]
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times: whether contexts and background support the response."""
         texts = [record.response or ""] if self.reads_whole else await self.extract_claims(record)
-        verdicts = await self._verdicts(record, texts)
-        worst = _worst(verdicts)
+        verdicts = await self.verify_claims(record, texts)
+        worst = min(verdicts, key=_rank, default=None)
         if worst is None or len(verdicts) < len(texts):
             return []
         vote = Vote(grounded=worst.supported, explanation=worst.explanation, probability=worst.probability)
         return [vote] * votes
 
-    async def _verdicts(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
-        """The worst verdict on each text, by the contexts; what they do not support may have its support in the background.
-
-        Background only adds: of a text's two verdicts the better one counts.
-        """
-        found = await self._worst_by(record, texts)
-        shown = shown_background(record)
-        open_texts = [index for index in range(len(texts)) if index not in found or not found[index].supported]
-        if not shown or not open_texts:
-            return list(found.values())
-        further = await self._worst_by(as_evidence(record, shown), [texts[index] for index in open_texts])
-        for place, verdict in further.items():
-            index = open_texts[place]
-            better = replace(verdict, index=index)
-            found[index] = max(found.get(index, better), better, key=_rank)
-        return [found[index] for index in sorted(found)]
-
     async def _worst_by(self, record: RagRecord, texts: Sequence[str]) -> dict[int, ClaimVerdict]:
         """By index the worst verdict on each text by the record's contexts; none if no context has text."""
-        if not texts or not any(context.text.strip() for context in record.contexts or ()):
-            return {}
-        self._require_language(record)
-        verdicts = await self.detect(record, texts)
-        worst = (_worst(one for one in verdicts if one.index == index) for index in range(len(texts)))
-        return {verdict.index: verdict for verdict in worst if verdict is not None}
-
-    def _require_language(self, record: RagRecord) -> None:
-        if self.languages is None:
-            return
         contexts = [context.text for context in record.contexts or ()]
-        found = languages_of(record.response or "", contexts, record.question or "")
-        for language in (found.response, found.contexts):
-            if language.code not in self.languages:
-                known = ", ".join(sorted(self.languages))
-                raise JudgeError(LANGUAGE, f"{self.name} knows {known}, and not {language.name}")
-
-
-def _worst(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict | None:
-    """The verdict that decides: one that is not supported, if there is one, and of these the least probable."""
-    return min(verdicts, key=_rank, default=None)
+        if not texts or not any(map(str.strip, contexts)):
+            return {}
+        if self.languages is not None:
+            languages = languages_of(record.response or "", contexts, record.question or "")
+            for language in (languages.response, languages.contexts):
+                if language.code not in self.languages:
+                    known = ", ".join(sorted(self.languages))
+                    raise JudgeError(LANGUAGE, f"{self.name} knows {known}, and not {language.name}")
+        found: dict[int, ClaimVerdict] = {}
+        for one in await self.detect(record, texts):
+            if 0 <= one.index < len(texts):
+                found[one.index] = min(found.get(one.index, one), one, key=_rank)
+        return found
 
 
 def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
+    """Verdicts that are not supported come first, and of these the least probable."""
     probable = float(verdict.supported) if verdict.probability is None else verdict.probability
-    return _ORDER.index(verdict.verdict), probable
+    return ("unsupported", "unsure", "supported").index(verdict.verdict), probable
 
 
-def require_reference_values(probabilities: Sequence[float], references: Sequence[ReferencePair], *, name: str) -> None:
+def require_reference_values(probabilities: Iterable[float], references: Sequence[ReferencePair], *, name: str) -> None:
     """Raise unless the probabilities are the published ones of these pairs, in their order.
 
     A loader can be wrong without an error. Weights in the wrong place, another tokenizer or another prompt still give numbers

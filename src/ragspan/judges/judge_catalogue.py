@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from ragspan.arguments import meant, texts_in
@@ -32,6 +32,8 @@ SMALL: Final[Mapping[str, str]] = {
     "granite-guardian": "http://localhost:8000/v1",
 }
 """Small judges behind a server, each with an address such as it has; `ragspan.judges.small_judges` has their forms."""
+_IN_EXTRAS: Final = ("hhem", "langchain")
+"""Extras of ragspan that bring a judge or verifier of the same name."""
 JudgeChoice: TypeAlias = "str | Judge | Sequence[str | Judge]"
 """A judge or its name; a list of several is a jury."""
 
@@ -69,7 +71,7 @@ def judge_of(names: str, options: Sequence[Mapping[str, Any]]) -> Judge:
             f"the judge's options are for {len(options)} judges, but {len(parts)} {'is' if len(parts) == 1 else 'are'} named:"
             " give one for all, or one for each"
         )
-    each = list(options) * len(parts) if len(options) == 1 else [*options, *[{}] * (len(parts) - len(options))]
+    each = options if len(options) == len(parts) else [*(options or [{}])] * len(parts)
     judges = [_made(name, own) for name, own in zip(parts, each, strict=True)]
     return judges[0] if len(judges) == 1 else Jury(judges)
 
@@ -98,18 +100,31 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
             "a judge is a name and a model, such as 'openai:gpt-4o-mini', without an address: put that into RAGSPAN_JUDGE_BASE_URL, or "
             "give base_url="
         )
-    make, arguments = _maker(name, kind, rest.strip() if colon else None)
-    _require_known(name, make, len(arguments), options)
-    values = {**options, "price": _price(options["price"])} if "price" in options else dict(options)
+    make, arguments, fixed = _maker(name, kind, rest.strip() if colon else "")
+    parameters = list(inspect.signature(make).parameters.values())[len(arguments) :]
+    known = [one.name for one in parameters if one.kind in _NAMED and one.name not in {*fixed, "client"}]
+    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    for option in () if takes_any else options:
+        if option not in known:
+            has = f"it has: {', '.join(known)}" if known else "it has none"
+            raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{meant(option, known)}")
+    priced = {"price": _price(options["price"])} if "price" in options else {}
     try:
-        judge = make(*arguments, **values)
-    except ConfigurationError as error:
-        raise ConfigurationError(_without_values(str(error), options)) from None
+        judge = make(*arguments, **fixed, **{**options, **priced})
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
-        words = " ".join(_without_values(str(error), options).split())
-        shown = kind if kind in SMALL else name
-        said = f"the judge {shown!r} cannot be made: {type(error).__name__}: {words}{_of_certificates(error)}"
-        raise ConfigurationError(said) from None
+        words = str(error)
+        for text in sorted(set(texts_in(options)), key=len, reverse=True):  # any may be a key
+            words = words.replace(repr(text), "a text").replace(text, "…") if text else words
+        if not isinstance(error, ConfigurationError):
+            # Python's own error names no file of certificates.
+            named = [
+                name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if variable(name) and isinstance(error, OSError)
+            ]
+            words = f"{type(error).__name__}: {' '.join(words.split())}"
+            words += f" (certificates: {' and '.join(named)})" if named else ""
+            shown = kind if kind in SMALL else name
+            words = f"the judge {shown!r} cannot be made: {words}"
+        raise ConfigurationError(words) from None
     if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
         raise ConfigurationError(
             f"{name} verifies claims and answers no other question, so it is not a judge for RAGSPAN_JUDGE"
@@ -117,24 +132,21 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
     return cast("Judge", judge)
 
 
-def _of_certificates(error: Exception) -> str:
-    """The variables that name certificates, where these may be why no client can be made: Python's own error names nothing."""
-    named = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if variable(name) and isinstance(error, OSError)]
-    return f" (certificates: {' and '.join(named)})" if named else ""
+_NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
-    """What makes the judge, and what it is called with besides the options."""
-    if kind == EMBEDDED and rest is None:
+def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], tuple[str, ...], dict[str, str]]:
+    """What makes the judge, and what it is called with besides the options, by place and by name."""
+    if kind == EMBEDDED and not rest:
         from ragspan.judges.screen import OverlapJudge
 
-        return OverlapJudge, ()
+        return OverlapJudge, (), {}
     if kind in SMALL:
         if not rest:
             raise ConfigurationError(f"{kind!r} names no server: the judge should be like '{kind}:{SMALL[kind]}'")
         from ragspan.judges.small_judges import SmallJudge
 
-        return SmallJudge, (kind, rest)
+        return SmallJudge, (kind, rest), {}
     if kind in PRESETS:
         if not rest:
             example = f"{kind}:{PRESETS[kind].example}"
@@ -143,37 +155,13 @@ def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], 
             )
         from ragspan.judges.openai import OpenAIJudge
 
-        return _of_provider(OpenAIJudge, kind), (rest,)
+        return OpenAIJudge, (rest,), {"provider": kind}
     if kind not in part_names(JUDGES):
         raise ConfigurationError(
             f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){_guess(name)}; there are: "
             f"{', '.join(judge_names())}{_install_hint(kind)}"
         )
-    return judge_part(kind), (rest,) if rest else ()
-
-
-def _of_provider(make: Callable[..., Any], provider: str) -> Callable[..., Any]:
-    def made(model: str, **options: Any) -> Any:
-        return make(model, provider=provider, **options)
-
-    signature = inspect.signature(make)
-    # A client is an object, and no option; `OpenAIJudge(client=…)` takes one.
-    others = [one for one in signature.parameters.values() if one.name not in {"provider", "client"}]
-    made.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-    return made
-
-
-def _require_known(name: str, make: Callable[..., Any], count: int, options: Iterable[str]) -> None:
-    """Raise unless the judge has all of these options, besides the first `count` arguments."""
-    parameters = list(inspect.signature(make).parameters.values())
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-        return
-    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    known = [parameter.name for parameter in parameters[count:] if parameter.kind in named]
-    for option in options:
-        if option not in known:
-            has = f"it has: {', '.join(known)}" if known else "it has none"
-            raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{meant(option, known)}")
+    return judge_part(kind), (rest,) if rest else (), {}
 
 
 def _price(given: object) -> object:
@@ -191,13 +179,6 @@ def _price(given: object) -> object:
         ) from None
 
 
-def _without_values(words: str, options: Mapping[str, Any]) -> str:
-    """The words without the texts in these options, of which any may be a key."""
-    for text in sorted(set(texts_in(options)), key=len, reverse=True):
-        words = words.replace(repr(text), "a text").replace(text, "…") if text else words
-    return words
-
-
 def _install_hint(name: str) -> str:
     return f"; pip install 'ragspan[{name}]'" if name in _IN_EXTRAS else ""
 
@@ -205,19 +186,12 @@ def _install_hint(name: str) -> str:
 def _guess(name: str) -> str:
     """What may be meant, for a message: a provider that is spelt in another way, or left out before its model."""
     spelling, _, model = name.replace("/", ":", 1).partition(":")
-    for preset in PRESETS.values():
-        if not model and spelling.lower().startswith(preset.families):
-            return f"; did you mean {f'{preset.name}:{spelling}'!r}?"
+    families = [one.name for one in PRESETS.values() if not model and spelling.lower().startswith(one.families)]
     words = {word.lower(): preset.name for preset in PRESETS.values() for word in preset.title.split()}
     words |= {known: known for known in (*PRESETS, *SMALL, EMBEDDED, *part_names(JUDGES))}
-    close = difflib.get_close_matches(spelling.lower(), words, n=1)
-    if not close:
+    found = families or [words[close] for close in difflib.get_close_matches(spelling.lower(), words, n=1)]
+    if not found:
         return ""
-    meant = words[close[0]]
-    if meant in PRESETS or model:
-        meant = f"{meant}:{model or PRESETS[meant].example}"
-    return f"; did you mean {meant!r}?"
-
-
-_IN_EXTRAS = ("hhem", "langchain")
-"""Extras of ragspan that bring a judge or verifier of the same name."""
+    behind = spelling if families else model or (PRESETS[found[0]].example if found[0] in PRESETS else "")
+    meant_name = f"{found[0]}:{behind}" if behind else found[0]
+    return f"; did you mean {meant_name!r}?"

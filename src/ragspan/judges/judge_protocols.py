@@ -218,23 +218,6 @@ class ItemJudge(Named, Protocol):
         ...
 
 
-@runtime_checkable
-class SupportJudge(Named, Protocol):
-    """A judge that can look for missing support in further documents, which tells why a response fails."""
-
-    async def find_support(
-        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
-    ) -> list[ClaimSupport]:
-        """For each claim the further document that supports it, or None. Claims for which the judge is not sure are left out.
-
-        Args:
-            record: the claims are from its response.
-            claims: those that the contexts do not support; None is all such statements of the response.
-            documents: texts that are not among the contexts.
-        """
-        ...
-
-
 class ChatMessage(TypedDict):
     """A message in the form of chat endpoints."""
 

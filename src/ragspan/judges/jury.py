@@ -9,16 +9,14 @@ from typing import TypeVar
 
 from ragspan.arguments import Rule, has_methods, require_async
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.judge_protocols import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Judge, Rating, Vote
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T")
-
-_SEVERAL = Rule("two or more, in a list", lambda count: count > 1)
-_JUDGE = has_methods(
-    "a judge, with methods vote_adherence and rate_completeness", "vote_adherence", "rate_completeness"
-)
+_METHODS = ("vote_adherence", "rate_completeness")
+_JUDGE = has_methods("a judge, with methods vote_adherence and rate_completeness", *_METHODS)
+_log = ThrottledLog()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +41,10 @@ class Jury:
 
     def __post_init__(self) -> None:
         judges = tuple(self.judges)
-        _SEVERAL.check("the number of judges", len(judges))
+        Rule("two or more, in a list", lambda count: count > 1).check("the number of judges", len(judges))
         for position, judge in enumerate(judges):
             _JUDGE.check(f"judges[{position}]", judge)
-            require_async(f"judges[{position}]", judge, "vote_adherence", "rate_completeness")
+            require_async(f"judges[{position}]", judge, *_METHODS)
         object.__setattr__(self, "judges", judges)
 
     @property
@@ -85,14 +83,6 @@ class Jury:
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         return await self.first.judge_usefulness(record)
 
-    async def find_support(
-        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
-    ) -> list[ClaimSupport]:
-        """As the first judge finds it; nothing if it does not look for support."""
-        if not isinstance(self.first, SupportJudge):
-            return []
-        return await self.first.find_support(record, claims, documents)
-
     def shares(self, wanted: int) -> list[tuple[Judge, int]]:
         """How many of so many votes each judge has; those that have none are left out."""
         share, rest = divmod(wanted, len(self.judges))
@@ -101,36 +91,26 @@ class Jury:
 
     async def _spread(self, wanted: int, ask: Callable[[Judge, int], Awaitable[list[_T]]]) -> list[_T]:
         """`wanted` answers, from the judges in turn; all are asked at once."""
-        asked = self.shares(wanted)
-        answers = await asyncio.gather(*(_or_error(ask(judge, count)) for judge, count in asked))
-        found = [answer for each in answers if not isinstance(each, Exception) for answer in each]
-        failed = [(judge, each) for (judge, _), each in zip(asked, answers, strict=True) if isinstance(each, Exception)]
+        shares = self.shares(wanted)
+        asked = await asyncio.gather(*(ask(*share) for share in shares), return_exceptions=True)
+        failed: list[tuple[Judge, int, Exception]] = []
+        found: list[_T] = []
+        for (judge, count), answers in zip(shares, asked, strict=True):
+            if isinstance(answers, Exception):  # a judge of the user's own may raise anything
+                failed.append((judge, count, answers))
+            elif isinstance(answers, BaseException):
+                raise answers
+            else:
+                found += answers
         # Replies that cannot be read are not missing at random.
-        unread = [(judge, each) for judge, each in failed if getattr(each, "error_type", None) == "InvalidVerdict"]
-        if unread and 3 * sum(count for judge, count in asked if any(judge is one for one, _ in unread)) >= wanted:
-            raise _of_judge(*unread[0])
-        if failed and 2 * len(found) <= wanted:
-            raise _of_judge(*failed[0])
-        for judge, error in failed:
+        unread = [one for one in failed if getattr(one[2], "error_type", None) == "InvalidVerdict"]
+        decisive = unread if 3 * sum(count for _, count, _ in unread) >= wanted else []
+        for judge, _, error in decisive or (failed if 2 * len(found) <= wanted else []):
+            if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
+                kind, words = error.error_type, f"{judge.name}: {error}"
+                raise JudgeError(kind, words, outage=error.outage, status=error.status, usage=error.usage)
+            raise error
+        for judge, _, error in failed:
             kind = error.error_type if isinstance(error, JudgeError) else type(error).__name__
             _log.report(judge.name, "the jury votes without %s, which failed with %.100s", judge.name, kind)
         return found
-
-
-async def _or_error(asking: Awaitable[list[_T]]) -> list[_T] | Exception:
-    """The judge's answers, or why it has none: a judge of the user's own may raise anything."""
-    try:
-        return await asking
-    except Exception as error:  # noqa: BLE001
-        return error
-
-
-def _of_judge(judge: Judge, error: Exception) -> Exception:
-    """The error with the judge's name."""
-    if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
-        words = f"{judge.name}: {error}"
-        return JudgeError(error.error_type, words, outage=error.outage, status=error.status, usage=error.usage)
-    return error
-
-
-_log = ThrottledLog()

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
 from ragspan.config import JudgeMode
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it_takes
+from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
@@ -100,14 +100,19 @@ class OpenAIJudge(LLMJudge):
             timeout=timeout,
             max_retries=max_retries,
         )
+        takes = EndpointCapabilities(
+            response_format=preset.response_format,
+            left_out=frozenset() if preset.several_choices else frozenset({"n"}),
+        )
+        host = urlsplit(str(client.base_url) if client is not None else address or "").hostname
         super().__init__(
-            OpenAIChatClient(endpoint, model, extra_body or {}, takes=_capabilities_of(preset)),
+            OpenAIChatClient(endpoint, model, extra_body or {}, takes=takes),
             name=f"{provider}:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
             mode=mode,
-            price=price or price_of(model, _host_of(address, client)),
+            price=price or price_of(model, host),
         )
 
 
@@ -137,15 +142,11 @@ class OpenAIChatClient:
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
         def body(capabilities: EndpointCapabilities) -> dict[str, Any]:
-            parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature, further=self._extra_body)
-            return {"model": self._model, "messages": messages} | parameters
+            parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
+            return {"model": self._model, "messages": messages} | capabilities.kept(parameters | self._extra_body)
 
-        async with self._endpoint.asking([message["content"] for message in messages]) as post:
-            return read_completions(await post_what_it_takes(post, self.habits, body))
-
-
-def _capabilities_of(preset: Preset) -> EndpointCapabilities:
-    return EndpointCapabilities(response_format=preset.response_format, several_choices=preset.several_choices)
+        texts = [message["content"] for message in messages]
+        return read_completions(await self._endpoint.post(body, self.habits, texts))
 
 
 def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:
@@ -154,11 +155,6 @@ def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:
 
     absent = () if preset.name == "openai" else ("OpenAI-Organization", "OpenAI-Project")
     return {**dict.fromkeys(absent, Omit()), **extra}
-
-
-def _host_of(address: str | None, client: AsyncOpenAI | None) -> str | None:
-    address = address if client is None else str(client.base_url)
-    return None if address is None else urlsplit(address).hostname
 
 
 _FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))

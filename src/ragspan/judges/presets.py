@@ -25,29 +25,30 @@ class Preset:
     """What people call it."""
     example: str
     """A model's name, as this provider knows it."""
-    address: str = "{}"
+    address: str
     """Its base URL; `{}` is the value of the first of `places` that is set."""
-    places: tuple[str, ...] = ()
+    places: tuple[str, ...]
     """Variables that have the changing part of the address."""
-    default_place: str | None = None
+    default_place: str | None
     """The changing part where none of them is set; None if there is no address then."""
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...]
     """Variables that may have the key; the first that is set counts."""
-    needs_key: bool = True
-    families: tuple[str, ...] = ()
+    families: tuple[str, ...]
     """How the names of its models begin: for advice where somebody leaves the provider out."""
-    several_choices: bool = True
+    needs_key: bool
+    several_choices: bool
     """False if it refuses or ignores `n`, so that each vote is a request of its own."""
-    response_format: Literal["json_schema", "json_object"] = "json_schema"
+    response_format: Literal["json_schema", "json_object"]
     """What it takes at most; models that take less refuse, which is learned."""
 
     @property
     def base_url(self) -> str | None:
         """The address as the environment completes it; None if a part is missing."""
         place = variable(*self.places) or self.default_place
-        if "{}" not in self.address:
-            return self.address
-        return None if place is None else self.address.format(_without_path(place, self.address))
+        begin, _, end = self.address.partition("{}")
+        if "{}" not in self.address or place is None:
+            return None if "{}" in self.address else self.address
+        return begin + place.rstrip("/").removesuffix(end or " ") + end  # it may have the end already
 
     @property
     def shown_address(self) -> str:
@@ -71,11 +72,13 @@ class Preset:
         address = base_url or self.base_url
         if address is None:
             wanted = " or ".join((*self.places, "RAGSPAN_JUDGE_BASE_URL"))
+            example = self.address.format(_EXAMPLES.get("".join(self.places[:1]), "http://localhost:8000/v1"))
             raise ConfigurationError(
-                f"there is no address for {self.title}: set {wanted}, or give base_url=, such as {self._example_address}"
+                f"there is no address for {self.title}: set {wanted}, or give base_url=, such as {example!r}"
             )
+        is_elsewhere = base_url is not None or (self.default_place is not None and variable(*self.places) is not None)
         key = api_key or variable(*self.keys)
-        if not key and self.needs_key and base_url is None and not self._is_elsewhere:
+        if not key and self.needs_key and not is_elsewhere:
             wanted = " or ".join(("RAGSPAN_JUDGE_API_KEY", *self.keys))
             raise ConfigurationError(
                 f"there is no key for {self.title}: set {wanted}, or give api_key=; for a server that needs none, set "
@@ -83,24 +86,9 @@ class Preset:
             )
         return address, key or "no-key"
 
-    @property
-    def _is_elsewhere(self) -> bool:
-        """Whether a variable names another server than the provider's own, which may need no key."""
-        return self.default_place is not None and variable(*self.places) is not None
 
-    @property
-    def _example_address(self) -> str:
-        examples = {"AZURE_OPENAI_ENDPOINT": "https://our-resource.openai.azure.com", "AWS_REGION": "us-east-1"}
-        place = next((examples[name] for name in self.places if name in examples), "http://localhost:8000/v1")
-        return repr(self.address.format(place))
-
-
-def _without_path(place: str, address: str) -> str:
-    """The changing part without a slash at its end, and without what follows it in the address anyway."""
-    return place.rstrip("/").removesuffix(address.partition("{}")[2] or " ")
-
-
-_ROWS = """\
+_EXAMPLES: Final = {"AZURE_OPENAI_ENDPOINT": "https://our-resource.openai.azure.com", "AWS_REGION": "us-east-1"}
+_ROWS: Final = """\
 openai | OpenAI | gpt-4o-mini | {} | OPENAI_BASE_URL | https://api.openai.com/v1 | OPENAI_API_KEY | gpt,o1,o3,o4,chatgpt |
 azure | Azure OpenAI | our-deployment | {}/openai/v1 | AZURE_OPENAI_ENDPOINT |  | AZURE_OPENAI_API_KEY |  |
 anthropic | Anthropic | claude-haiku-4-5 | {}/v1 | ANTHROPIC_BASE_URL | https://api.anthropic.com | ANTHROPIC_API_KEY | claude | no n
@@ -123,29 +111,19 @@ models begin, and what it does not take or need."""
 
 
 def _preset(row: str) -> Preset:
-    name, title, example, address, places, default_place, keys, families, lacks = (
-        part.strip() for part in row.split("|")
-    )
+    cells = [cell.strip() for cell in row.split("|")]
+    places, keys, families, lacks = (tuple(filter(None, cells[at].split(","))) for at in (4, 6, 7, 8))
     return Preset(
-        name=name,
-        title=title,
-        example=example,
-        address=address,
-        places=_listed(places),
-        default_place=default_place or None,
-        keys=_listed(keys),
-        families=_listed(families),
+        **dict(zip(("name", "title", "example", "address"), cells, strict=False)),
+        places=places,
+        default_place=cells[5] or None,
+        keys=keys,
+        families=families,
         needs_key="no key" not in lacks,
-        several_choices="no n" not in _listed(lacks),
+        several_choices="no n" not in lacks,
         response_format="json_object" if "no schema" in lacks else "json_schema",
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(",")))
-
-
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
-    {row.partition(" ")[0]: _preset(row) for row in _ROWS.splitlines()}
-)
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({one.name: one for one in map(_preset, _ROWS.splitlines())})
 """By name, in the order of the documentation."""

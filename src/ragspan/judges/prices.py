@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -16,9 +16,27 @@ from ragspan.arguments import number
 from ragspan.usage import Usage
 
 PRICES_AS_OF: Final = "2026-06"
-
-_DOLLARS = number("a number of dollars, 0 or more", lambda value: value >= 0)
-_MILLION = 1_000_000
+_ROWS: Final = """\
+gpt-4o 2.50 10.00 1.25
+gpt-4o-2024-05-13 5.00 15.00
+gpt-4o-mini 0.15 0.60 0.075
+gpt-4.1 2.00 8.00 0.50
+gpt-4.1-mini 0.40 1.60 0.10
+gpt-4.1-nano 0.10 0.40 0.025
+gpt-5 1.25 10.00 0.125
+gpt-5-mini 0.25 2.00 0.025
+gpt-5-nano 0.05 0.40 0.005
+gpt-5.1 1.25 10.00 0.125
+gpt-5.2 1.75 14.00 0.175
+gpt-5.4 2.50 15.00 0.25
+gpt-5.4-mini 0.75 4.50 0.075
+gpt-5.4-nano 0.20 1.25 0.02
+gpt-5.5 5.00 30.00 0.50
+o3 2.00 8.00 0.50
+o3-mini 1.10 4.40 0.55
+o4-mini 1.10 4.40 0.275
+"""
+"""Input, output, and input from the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +53,22 @@ class Price:
     """For input from the provider's prompt cache; with None it costs as much as other input."""
 
     def __post_init__(self) -> None:
+        dollars = number("a number of dollars, 0 or more", lambda value: value >= 0).or_none()
         for name in ("input", "output", "cached_input"):
-            _DOLLARS.or_none().check(f"a price's {name}", getattr(self, name))
+            dollars.check(f"a price's {name}", getattr(self, name))
 
     def of(self, usage: Usage) -> float:
         """The cost of this usage in US dollars."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
         dollars = (usage.input_tokens - cached) * self.input + cached * cached_price + usage.output_tokens * self.output
-        return dollars / _MILLION
+        return dollars / 1_000_000
+
+
+PRICES: Final[Mapping[str, Price]] = MappingProxyType(
+    {name: Price(*map(float, amounts)) for name, *amounts in map(str.split, _ROWS.splitlines())}
+)
+"""By the model's name, without a date."""
 
 
 def price_of(model: str, host: str | None = None) -> Price | None:
@@ -61,40 +86,15 @@ def price_of(model: str, host: str | None = None) -> Price | None:
     is_regional = host.endswith("." + _OPENAI)
     if host != _OPENAI and not is_regional and not host.endswith(_AZURE):
         return None
-    name = model if model in PRICES else _DATE.sub("", model)
+    name = model if model in PRICES else re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)
     price = PRICES.get(name)
     if price is None or not is_regional or not name.startswith(_DEARER_BY_REGION):
         return price
     cached = None if price.cached_input is None else price.cached_input * _REGIONAL
-    return Price(price.input * _REGIONAL, price.output * _REGIONAL, cached_input=cached)
+    return replace(price, input=price.input * _REGIONAL, output=price.output * _REGIONAL, cached_input=cached)
 
 
-_OPENAI = "api.openai.com"
-_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-_REGIONAL = 1.1
-_DEARER_BY_REGION = ("gpt-5.4", "gpt-5.5")
-_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
-
-PRICES: Final[Mapping[str, Price]] = MappingProxyType(
-    {
-        "gpt-4o": Price(2.50, 10.00, cached_input=1.25),
-        "gpt-4o-2024-05-13": Price(5.00, 15.00),
-        "gpt-4o-mini": Price(0.15, 0.60, cached_input=0.075),
-        "gpt-4.1": Price(2.00, 8.00, cached_input=0.50),
-        "gpt-4.1-mini": Price(0.40, 1.60, cached_input=0.10),
-        "gpt-4.1-nano": Price(0.10, 0.40, cached_input=0.025),
-        "gpt-5": Price(1.25, 10.00, cached_input=0.125),
-        "gpt-5-mini": Price(0.25, 2.00, cached_input=0.025),
-        "gpt-5-nano": Price(0.05, 0.40, cached_input=0.005),
-        "gpt-5.1": Price(1.25, 10.00, cached_input=0.125),
-        "gpt-5.2": Price(1.75, 14.00, cached_input=0.175),
-        "gpt-5.4": Price(2.50, 15.00, cached_input=0.25),
-        "gpt-5.4-mini": Price(0.75, 4.50, cached_input=0.075),
-        "gpt-5.4-nano": Price(0.20, 1.25, cached_input=0.02),
-        "gpt-5.5": Price(5.00, 30.00, cached_input=0.50),
-        "o3": Price(2.00, 8.00, cached_input=0.50),
-        "o3-mini": Price(1.10, 4.40, cached_input=0.55),
-        "o4-mini": Price(1.10, 4.40, cached_input=0.275),
-    }
-)
-"""By the model's name, without a date."""
+_OPENAI: Final = "api.openai.com"
+_AZURE: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_REGIONAL: Final = 1.1
+_DEARER_BY_REGION: Final = ("gpt-5.4", "gpt-5.5")

@@ -18,8 +18,6 @@ from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
 _T = TypeVar("_T")
-
-
 Settle: TypeAlias = Callable[[Usage], None]
 """Puts what a request took in place of what was set aside for it. Only the first call counts."""
 

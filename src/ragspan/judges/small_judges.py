@@ -11,17 +11,15 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from ragspan.arguments import TEXT, one_of
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
-from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint, post_what_it_takes
+from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
@@ -40,7 +38,11 @@ class _Asked(NamedTuple):
 
     @property
     def answer(self) -> str:
-        return _BETWEEN.join(self.texts)
+        return " ".join(self.texts)
+
+    @property
+    def document(self) -> str:
+        return "\n\n".join(self.contexts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +50,8 @@ class Form:
     """How one kind of model is asked, and what it replies."""
 
     body: Callable[[_Asked], dict[str, Any]]
-    read: Callable[[_Asked, str, object], list[ClaimVerdict] | None]
-    """The verdicts in a reply, by its text and as a whole; None if it is not of this form."""
+    read: Callable[[_Asked, str, Any], list[ClaimVerdict]]
+    """The verdicts in a reply, by its text and as a whole; any usual exception means that it is not of this form."""
     model: str | None = None
     """The name that servers usually have for it; None where the server has one model."""
     path: str = PATH
@@ -59,104 +61,67 @@ class Form:
     languages: frozenset[str] | None = frozenset({"en"})
 
 
-_BETWEEN = " "
-
-
-def _spans_read(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
+def _by_spans(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
     """Each text that a span touches is unsupported, the others are supported."""
-    starts = [0, *accumulate(len(text) + len(_BETWEEN) for text in asked.texts)]
-
-    def touched() -> Iterator[ClaimVerdict]:
-        for start, end, score in spans:
-            for index, text in enumerate(asked.texts):
-                part = text[max(start - starts[index], 0) : max(end - starts[index], 0)].strip()
-                if part:
-                    words = "" if score is None else f" with a probability of {score:.2f}"
-                    probability = None if score is None else 1 - score
-                    said = f'"{part}" is marked as unsupported{words}'
-                    yield ClaimVerdict(index=index, verdict="unsupported", probability=probability, explanation=said)
-
-    marked = list(touched())
+    starts = [0, *accumulate(len(text) + 1 for text in asked.texts)]
+    marked = []
+    for start, end, score in spans:
+        for index, text in enumerate(asked.texts):
+            if part := text[max(start - starts[index], 0) : max(end - starts[index], 0)].strip():
+                words = "" if score is None else f" with a probability of {score:.2f}"
+                probability = None if score is None else 1 - score
+                said = f'"{part}" is marked as unsupported{words}'
+                marked.append(
+                    ClaimVerdict(index=index, verdict="unsupported", probability=probability, explanation=said)
+                )
     clean = sorted(set(range(len(asked.texts))) - {one.index for one in marked})
-    return [
-        *marked,
-        *(ClaimVerdict(index=at, verdict="supported", explanation="nothing is marked in it") for at in clean),
-    ]
+    nothing = "nothing is marked in it"
+    return [*marked, *(ClaimVerdict(index=index, verdict="supported", explanation=nothing) for index in clean)]
 
 
-def _read_spans(asked: _Asked, _text: str, reply: object) -> list[ClaimVerdict] | None:
-    try:
-        spans = msgspec.convert(reply, _Spans).predictions
-    except msgspec.ValidationError:
-        return None
-    if any(not 0 <= span.hallucination_score <= 1 for span in spans):
-        return None
-    return _spans_read(asked, [(span.start, span.end, span.hallucination_score) for span in spans])
+def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:
+    spans = [(int(one["start"]), int(one["end"]), float(one["hallucination_score"])) for one in reply["predictions"]]
+    if any(not 0 <= score <= 1 for *_, score in spans):
+        raise ValueError(reply)
+    return _by_spans(asked, spans)
 
 
-class _Span(msgspec.Struct):
-    start: int
-    end: int
-    hallucination_score: float
-
-
-class _Spans(msgspec.Struct):
-    predictions: list[_Span]
-
-
-def _read_quotes(asked: _Asked, text: str, _reply: object) -> list[ClaimVerdict] | None:
+def _read_quotes(asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
     """`{"hallucinated_spans": [{"text": …, "category": …}]}`: each is quoted from the answer."""
-    found = re.search(r"\{.*\}", text, re.DOTALL)
-    try:
-        quotes = [one["text"] for one in json.loads(found[0] if found else "")["hallucinated_spans"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    places = [(asked.answer.find(quote), quote) for quote in quotes if isinstance(quote, str) and quote]
-    if any(start < 0 for start, _ in places):
-        return None  # what it quotes is not there, so nobody knows what it means
-    return _spans_read(asked, [(start, start + len(quote), None) for start, quote in places])
+    found = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    quotes = [one["text"] for one in found["hallucinated_spans"]]
+    # One that is not there raises: nobody knows what it means.
+    places = [(asked.answer.index(quote), quote) for quote in quotes if quote]
+    return _by_spans(asked, [(start, start + len(quote), None) for start, quote in places])
 
 
-def _yes_or_no(pattern: str, *, supported: str) -> Callable[[_Asked, str, object], list[ClaimVerdict] | None]:
+def _yes_or_no(pattern: str, *, supported: str) -> Callable[[_Asked, str, Any], list[ClaimVerdict]]:
     """Reads the last match of a pattern that has `yes` or `no` as its group; one of them means that the text is supported."""
 
-    def read(_asked: _Asked, text: str, reply: object) -> list[ClaimVerdict] | None:
-        found = re.findall(pattern, text, re.IGNORECASE)
-        if not found:
-            return None
-        is_supported = found[-1].lower() == supported
+    def read(_asked: _Asked, text: str, reply: Any) -> list[ClaimVerdict]:
+        is_supported = re.findall(pattern, text, re.IGNORECASE)[-1].lower() == supported
         probability = _probability_of(supported, reply)
         if probability is not None and (probability >= 0.5) != is_supported:  # noqa: PLR2004 - a half
             probability = None  # it contradicts the verdict
         said = f"the model finds it {'supported' if is_supported else 'not supported'}"
-        verdict = ClaimVerdict(
-            index=0, verdict="supported" if is_supported else "unsupported", probability=probability, explanation=said
-        )
-        return [verdict]
+        verdict: Any = "supported" if is_supported else "unsupported"
+        return [ClaimVerdict(index=0, verdict=verdict, probability=probability, explanation=said)]
 
     return read
 
 
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float
-    top_logprobs: list[_Token] = []
-
-
-def _probability_of(word: str, reply: object) -> float | None:
+def _probability_of(word: str, reply: Any) -> float | None:
     """P(word) / (P(yes) + P(no)) where the last of the two words stands; None if the endpoint gives no logprobs."""
-    try:
-        choice = reply["choices"][0] if isinstance(reply, Mapping) else {}
-        tokens = msgspec.convert((choice.get("logprobs") or {}).get("content") or [], list[_Token])
-    except (msgspec.ValidationError, AttributeError, KeyError, IndexError):
-        return None
     sums = {"yes": 0.0, "no": 0.0}
-    place = next((token for token in reversed(tokens) if token.token.strip().lower() in sums), None)
-    for token in () if place is None else place.top_logprobs or [place]:
-        if (answer := token.token.strip().lower()) in sums:
-            sums[answer] += math.exp(min(0.0, token.logprob))
-    total = sum(sums.values())
-    return sums[word] / total if total else None
+    try:
+        tokens = reply["choices"][0]["logprobs"]["content"]
+        place = next(one for one in reversed(tokens) if one["token"].strip().lower() in sums)
+        for token in place.get("top_logprobs") or [place]:
+            if (answer := token["token"].strip().lower()) in sums:
+                sums[answer] += math.exp(min(0.0, token["logprob"]))
+        return sums[word] / sum(sums.values())
+    except (KeyError, IndexError, TypeError, AttributeError, StopIteration, ZeroDivisionError):
+        return None
 
 
 _SHORT: Final = {"max_tokens": 32, "logprobs": True, "top_logprobs": 20}
@@ -178,7 +143,10 @@ FORMS: Final[Mapping[str, Form]] = {
         body=lambda asked: {
             "messages": [
                 {"role": "system", "content": _FIND_SPANS},
-                {"role": "user", "content": _of_spans(asked)},
+                {
+                    "role": "user",
+                    "content": f"{asked.question}\n\n{asked.document}\n\nAnswer to verify:\n{asked.answer}".strip(),
+                },
             ]
         },
         read=_read_quotes,
@@ -188,7 +156,7 @@ FORMS: Final[Mapping[str, Form]] = {
     ),
     "minicheck": Form(  # Bespoke-MiniCheck on Ollama, a document and a claim
         body=lambda asked: {
-            "messages": [{"role": "user", "content": f"Document: {_joined(asked.contexts)}\nClaim: {asked.answer}"}],
+            "messages": [{"role": "user", "content": f"Document: {asked.document}\nClaim: {asked.answer}"}],
             **_SHORT,
         },
         read=_yes_or_no(r"\b(yes|no)\b", supported="yes"),
@@ -210,14 +178,8 @@ FORMS: Final[Mapping[str, Form]] = {
     ),
 }
 """By the names of judges. An address of LettuceDetect that ends in /v1 is that of its generative form."""
-
-
-def _joined(contexts: Sequence[str]) -> str:
-    return "\n\n".join(contexts)
-
-
-def _of_spans(asked: _Asked) -> str:
-    return f"{asked.question}\n\n{_joined(asked.contexts)}\n\nAnswer to verify:\n{asked.answer}".strip()
+_AT_ONCE: Final = 8
+"""Requests for one record."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -252,9 +214,8 @@ class SmallJudge(Detector):
         one_of(*FORMS).check("form", self.form)
         TEXT.check_fields(self, "address")
         form = FORMS[self.form]
-        if self.languages is not None and not self.languages:
-            self.languages = form.languages
-        self.languages = None if self.languages is None else frozenset(self.languages)
+        languages = form.languages if self.languages is not None and not self.languages else self.languages
+        self.languages = None if languages is None else frozenset(languages)
         self.model = self.model or form.model
         self.name = f"{self.form}:{self.model}" if self.model else self.form
         self.reads_whole = form.reads_whole
@@ -265,41 +226,38 @@ class SmallJudge(Detector):
     async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
         whole = [context.text for context in record.contexts or () if context.text.strip()]
         contexts, question = beginnings(whole, self.max_context_chars), record.question or ""
-        if FORMS[self.form].asks_all:
-            found = [await self._ask(0, _Asked(contexts, question, texts))]
-        else:
-            free = asyncio.Semaphore(_AT_ONCE)
+        free = asyncio.Semaphore(_AT_ONCE)
 
-            async def ask(index: int, text: str) -> list[ClaimVerdict]:
-                async with free:
-                    return await self._ask(index, _Asked(contexts, question, [text]))
+        async def ask(index: int, asked: Sequence[str]) -> list[ClaimVerdict]:
+            async with free:
+                found = await self._ask(_Asked(contexts, question, asked))
+            return [replace(one, index=one.index + index) for one in found]
 
-            found = await asyncio.gather(*(ask(index, text) for index, text in enumerate(texts)))
+        asks_all = FORMS[self.form].asks_all
+        found = await asyncio.gather(*(ask(*each) for each in ([(0, texts)] if asks_all else enumerate(zip(texts)))))
         cut = "" if contexts == whole else " [it read only the beginnings of the contexts]"
         return [replace(one, explanation=f"{one.explanation}{cut}") for each in found for one in each]
 
-    async def _ask(self, index: int, asked: _Asked) -> list[ClaimVerdict]:
+    async def _ask(self, asked: _Asked) -> list[ClaimVerdict]:
         """No verdict if the model does not answer in its form."""
         form = FORMS[self.form]
-        is_chat = form.path == PATH
-        body = form.body(asked) | ({"model": self.model, "temperature": 0.0} if is_chat else {})
-        if is_chat and self.system is not None:
-            others = [message for message in body["messages"] if message["role"] != "system"]
-            body["messages"] = [{"role": "system", "content": self.system}, *others]
-        async with self._endpoint.asking([asked.question, *asked.contexts, *asked.texts]) as post:
-            reply = await post_what_it_takes(post, self._habits, lambda capabilities: capabilities.kept(body))
+        is_chat, body = form.path == PATH, form.body(asked)
+        if is_chat:
+            body |= {"model": self.model, "temperature": 0.0}
+            if self.system is not None:
+                others = [message for message in body["messages"] if message["role"] != "system"]
+                body["messages"] = [{"role": "system", "content": self.system}, *others]
+        texts = [asked.question, *asked.contexts, *asked.texts]
+        reply = await self._endpoint.post(lambda capabilities: capabilities.kept(body), self._habits, texts)
         text = ""
         if is_chat:
             completion = read_completions(reply)[0]
             report_usage(completion.usage)
             text = completion.text
-        found = form.read(asked, text, reply)
-        if found is None and not is_chat:
-            raise JudgeError(
-                "InvalidResponse", "the server's answer holds no spans with scores from 0 to 1", outage=True
-            )
-        return [replace(one, index=one.index + index) for one in found or ()]
-
-
-_AT_ONCE = 8
-"""Requests for one record."""
+        try:
+            return form.read(asked, text, reply)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            if is_chat:
+                return []
+            words = "the server's answer holds no spans with scores from 0 to 1"
+            raise JudgeError("InvalidResponse", words, outage=True) from None

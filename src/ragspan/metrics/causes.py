@@ -1,10 +1,8 @@
 """Where the support of claims was lost: what was retrieved is compared with what reached the prompt.
 
 A metric asks this when its score fails, and only for what the contexts do not support. If everything that was retrieved
-reached the prompt whole, the cause is known without a question to the judge.
-
-What the program masked or cut before the prompt stands in the results of its searches. The embedded judge reads it here; a
-language model only if `llm_causes` allows it.
+reached the prompt whole, the cause is known without a question to a judge. Else the embedded judge reads the documents in
+this process: what the program masked or cut before the prompt stands in the results of its searches.
 """
 
 from __future__ import annotations
@@ -13,15 +11,18 @@ import asyncio
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.judge_protocols import SupportJudge
 from ragspan.matching import PromptTexts
 from ragspan.outcomes import Cause, CauseKind, Score
 from ragspan.records import RagRecord, RetrievedContext
 
+if TYPE_CHECKING:
+    from ragspan.judges.screen import OverlapJudge
+
 _MOST = 100
-"""Documents that the judge looks at. If there are more, a claim that none of them supports has no cause."""
+"""Documents that are looked at. If there are more, a claim that none of them supports has no cause."""
 _LEAST_PART = 40
 """Characters that a context needs to be a part of the document that has its words; fewer may be in any document."""
 _LONGEST_WAIT = 20.0
@@ -47,24 +48,18 @@ class UnseenDocument:
         return Cause(kind=kind, claim=claim, document=self.place, search=self.search, step=self.step)
 
 
-def seeker_of(judge: object, *, llm_causes: bool) -> object:
-    """Who looks for support: the metric's judge if it computes in this process or may read everything, else the embedded one."""
-    return judge if llm_causes or getattr(judge, "cpu_bound", False) else _embedded()
-
-
 @functools.cache
-def _embedded() -> SupportJudge:
+def _seeker() -> OverlapJudge:
     from ragspan.judges.screen import OverlapJudge
 
     return OverlapJudge()
 
 
-async def with_causes(score: Score, judge: object, record: RagRecord, claims: Sequence[str] | None) -> Score:
+async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | None) -> Score:
     """The score, with its causes and with what was lost in its explanation, where it fails and its searches are known.
 
     Args:
         score: of a metric that needs the contexts' support.
-        judge: asked if it is a `SupportJudge`. Where it cannot answer, the score has no causes.
         record: what was scored.
         claims: those that the contexts do not support; None if the metric takes no claims apart.
     """
@@ -73,25 +68,18 @@ async def with_causes(score: Score, judge: object, record: RagRecord, claims: Se
     unseen = unseen_documents(record)
     if not unseen:
         return replace(score, causes=tuple(Cause(kind="unsupported", claim=claim) for claim in claims or (None,)))
-    if not isinstance(judge, SupportJudge):
-        return score
-    scored = replace(score, causes=await _found(judge, record, claims, unseen))
-    return replace(scored, explanation=" ".join(filter(None, [scored.losses, scored.explanation])) or None)
-
-
-async def _found(
-    judge: SupportJudge, record: RagRecord, claims: Sequence[str] | None, unseen: Sequence[UnseenDocument]
-) -> tuple[Cause, ...]:
     texts = [document.text for document in unseen[:_MOST]]
     try:
-        found = await asyncio.wait_for(judge.find_support(record, claims, texts), _LONGEST_WAIT)
+        found = await asyncio.wait_for(_seeker().find_support(record, claims, texts), _LONGEST_WAIT)
     except (JudgeError, asyncio.TimeoutError):
-        return ()
-    return tuple(
+        found = []
+    causes = tuple(
         Cause(kind="unsupported", claim=one.claim) if one.document is None else unseen[one.document].cause_of(one.claim)
         for one in found
         if one.document is not None or len(unseen) <= _MOST
     )
+    scored = replace(score, causes=causes)
+    return replace(scored, explanation=" ".join(filter(None, [scored.losses, scored.explanation])) or None)
 
 
 def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
@@ -106,13 +94,8 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
         parts = [part for part, context in shown.items() if _is_part(context, part, document, text)]
         if parts and not any(shown[part].truncated or len(part) < len(text) for part in parts):
             continue  # a step rewrote it
-        found[text] = UnseenDocument(
-            text=document.text,
-            place=place,
-            search=search,
-            is_cut=bool(parts),
-            step=None if parts else _dropped_by(record, document),
-        )
+        step = None if parts else _dropped_by(record, document)
+        found[text] = UnseenDocument(text=document.text, place=place, search=search, is_cut=bool(parts), step=step)
     return sorted(_unread(record, list(found.values())), key=lambda document: document.is_cut)
 
 
@@ -134,11 +117,9 @@ def _unread(record: RagRecord, documents: Sequence[UnseenDocument]) -> Iterator[
 def _retrieved(record: RagRecord) -> Iterator[tuple[str | None, int, RetrievedContext]]:
     """Every document with its place, and the name of the search that found it if that is known."""
     for search in record.retrievals:
-        for place, document in enumerate(search.contexts, start=1):
-            yield search.name, place, document
+        yield from ((search.name, place, document) for place, document in enumerate(search.contexts, start=1))
     for reranking in record.rerankings:
-        for place, document in enumerate(reranking.given, start=1):
-            yield None, place, document
+        yield from ((None, place, document) for place, document in enumerate(reranking.given, start=1))
 
 
 def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, text: str) -> bool:
@@ -150,17 +131,13 @@ def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, t
 
 def _dropped_by(record: RagRecord, document: RetrievedContext) -> str | None:
     """The first reranker that was given the document and did not hand it on."""
-    for reranking in sorted(record.rerankings, key=lambda step: step.started_ns):
-        if _is_among(document, reranking.given) and not _is_among(document, reranking.contexts):
-            return reranking.name
-    return None
 
+    def is_among(others: Sequence[RetrievedContext]) -> bool:
+        by_id = [one.id == document.id for one in others if one.id is not None and document.id is not None]
+        return any(by_id) or any(one.text == document.text for one in others if one.id is None or document.id is None)
 
-def _is_among(document: RetrievedContext, others: Sequence[RetrievedContext]) -> bool:
-    return any(
-        other.id == document.id if document.id is not None and other.id is not None else other.text == document.text
-        for other in others
-    )
+    steps = sorted(record.rerankings, key=lambda step: step.started_ns)
+    return next((step.name for step in steps if is_among(step.given) and not is_among(step.contexts)), None)
 
 
 def _plain(text: str) -> str:

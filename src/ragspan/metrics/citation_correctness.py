@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ragspan.judges.judge_protocols import ClaimVerdict, ItemJudge, ItemQuestion, Verifier
-from ragspan.metrics.evidence import cannot_tell
+from ragspan.metrics.evidence import judged_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, screen_contexts, screen_response, screen_status
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
@@ -18,17 +17,15 @@ from ragspan.text.sentences import places_of
 _NOUN = r"(?:doc(?:ument)?|source|src|ref(?:erence)?|context|ctx|passage|chunk|result|citation|note|fn)s?[\s:#_.-]{0,2}"
 _ONE = rf"(?:{_NOUN})?\d{{1,3}}"
 _MARK: Final = re.compile(
-    rf"\[\^?\s?({_ONE}(?:\s?[,;]\s?{_ONE}){{0,9}})\s?\](?!\()"  # [1], [doc2], [1, 3], [^1]
-    rf"|\(({_NOUN}\d{{1,3}}(?:\s?[,;]\s?{_ONE}){{0,9}})\)"  # (source 2)
-    r"|【(\d{1,3})[^】\n]{0,80}】"  # of OpenAI's assistants
-    r"|\[([A-Za-z][\w./-]{1,60}\d[\w./-]{0,20}|[\w-]{1,60}\.\w{2,5})\](?!\()"  # [handbook-7], [prices.pdf]
-    r"|([\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3})(?!\w)"
-    r"|\^(\d{1,2})\b",
+    rf"\[\^?\s?(?P<numbers>{_ONE}(?:\s?[,;]\s?{_ONE}){{0,9}})\s?\](?!\()"  # [1], [doc2], [1, 3], [^1]
+    rf"|\((?P<named>{_NOUN}\d{{1,3}}(?:\s?[,;]\s?{_ONE}){{0,9}})\)"  # (source 2)
+    r"|【(?P<dagger>\d{1,3})[^】\n]{0,80}】"  # of OpenAI's assistants
+    r"|\[(?P<id>[A-Za-z][\w./-]{1,60}\d[\w./-]{0,20}|[\w-]{1,60}\.\w{2,5})\](?!\()"  # [handbook-7], [prices.pdf]
+    r"|(?<!\d)(?<!\d[kcmdµn]m)(?<!\b[kcmdµn]m)(?<!\bm)(?P<raised>[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3})(?!\w)"  # not a power: m²
+    r"|\^(?P<caret>\d{1,2})\b",
     re.IGNORECASE,
 )
 _SUPERSCRIPTS: Final = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
-_UNIT: Final = re.compile(r"(?:\d|\b(?:[kcmdµn]?m|ft|in|km|s|c))$", re.IGNORECASE)
-"""Before a superscript that is a power, as in m²."""
 _SOURCE_LINE: Final = re.compile(
     r"^\s*(?:\[\^?\w{1,20}\]:?\s*(?:https?://\S+|[^.!?\[\n]{1,120}(?:\.\w{2,5})?)|\d{1,3}[.)]\s*https?://\S+)$",
     re.MULTILINE,
@@ -56,9 +53,9 @@ class Citation:
 class CitationCorrectness(JudgedMetric[Verifier]):
     """The share of a response's citations whose context supports the sentence that cites it, 0..1.
 
-    Citations are marks such as [1], [doc2], (source 3), footnotes, superscripts, and ids of contexts in brackets; a number is
-    the place of a context, from 1. A citation of a context that is not there is not correct. Without citations the metric
-    does not apply (`no_citations`). If citations that the judge is not sure of decide, it cannot tell.
+    Citations are marks such as [1], [doc2], (source 3), [^1], superscripts, and ids of contexts in brackets; a number is the place of a
+    context, from 1. A citation of a context that is not there is not correct. Without citations the metric does not apply
+    (`no_citations`). If citations that the judge is not sure of decide, it cannot tell.
 
     Source: citation precision in ALCE (Gao et al. 2023, arXiv 2305.14627), with partial support counting.
     """
@@ -83,40 +80,38 @@ class CitationCorrectness(JudgedMetric[Verifier]):
         if not citations:
             return NotApplicable(reason="no_citations")
         verdicts = await self._verdicts(record, citations)
-        counts = Counter(verdict.verdict for verdict in verdicts)
-        worst, best = ((counts["supported"] + unsure) / len(verdicts) for unsure in (0, counts["unsure"]))
-        if counts["unsure"] == len(verdicts) or worst < self.threshold <= best:
-            return cannot_tell(counts["unsure"], len(verdicts), "citations")
+        share = judged_share(verdicts, self.threshold, "citations")
+        if isinstance(share, NotApplicable):
+            return share
         return self.scored(
             record,
-            value=counts["supported"] / (counts["supported"] + counts["unsupported"]),
+            value=share.value,
             explanation=_explanation(citations, verdicts),
             evidence=verdicts,
-            details={"citations": len(verdicts), "unsure": counts["unsure"]},
-            label="pass" if worst >= self.threshold else "fail",
+            details={"citations": len(verdicts), "unsure": share.unsure},
+            label=share.label,
+            has_label=share.label is not None,
         )
 
     async def _verdicts(self, record: RagRecord, citations: Sequence[Citation]) -> list[ClaimVerdict]:
         """One for each citation. A judge that answers no questions of metrics reads each sentence with what it cites alone."""
         known = [citation for citation in citations if citation.context is not None]
-        found: dict[int, ClaimVerdict] = {}
+        found: list[ClaimVerdict] = []
         if isinstance(self.judge, ItemJudge):
-            answers = await self.judge.judge_items(record, _question(citations)) if known else []
-            for one in answers:
+            for one in await self.judge.judge_items(record, _question(citations)) if known else []:
                 verdict: Any = one.verdict
-                found[one.index] = ClaimVerdict(index=one.index, verdict=verdict, explanation=one.explanation)
+                found.append(ClaimVerdict(index=one.index, verdict=verdict, explanation=one.explanation))
         else:
             for at, citation in enumerate(known):
                 cited = {one.context for one in known if one.sentence == citation.sentence}
-                contexts = [text for place, text in enumerate(record.contexts or ()) if place in cited]
-                alone = replace(record, contexts=tuple(contexts), background=())
-                [answer] = one_each(await self.judge.verify_claims(alone, [citation.sentence]), 1, "citations")
-                found[at] = answer
-        judged = iter(one_each([replace(one, index=at) for at, one in found.items()], len(known), "citations"))
+                contexts = tuple(text for place, text in enumerate(record.contexts or ()) if place in cited)
+                alone = replace(record, contexts=contexts, background=())
+                found += [replace(one, index=at) for one in await self.judge.verify_claims(alone, [citation.sentence])]
+        judged = iter(one_each(found, len(known), "citations"))
         return [
             ClaimVerdict(index=at, verdict="unsupported", claim=one.sentence, explanation="there is no such context")
             if one.context is None
-            else replace(next(judged), index=at, claim=one.sentence)
+            else replace(next(judged), index=at, claim=one.sentence, probability=None)
             for at, one in enumerate(citations)
         ]
 
@@ -130,47 +125,31 @@ def _question(citations: Sequence[Citation]) -> ItemQuestion:
 def citations_of(record: RagRecord) -> list[Citation]:
     """The citations of a response, each with its sentence, in their order."""
     response = _SOURCE_LINE.sub(lambda line: " " * len(line[0]), record.response or "")
-    sentences = [(start, end) for start, end in places_of(response) if response[start:end].strip()]
-    marks = [mark for mark in _MARK.finditer(response) if not _is_power(mark, response)]
-    numbers = [int(digits) for mark in marks for digits in _digits(mark)]
-    first = 0 if 0 in numbers else 1
+    marks = list(_MARK.finditer(response))
+    named = [
+        [mark["id"]] if mark["id"] else re.findall(r"\d+", mark[0].translate(_SUPERSCRIPTS).partition("†")[0])
+        for mark in marks
+    ]
+    first = 0 if any("0" in keys for keys in named) else 1
     found = []
-    for mark in marks:
-        sentence = _sentence_of(mark, sentences, response)
-        if sentence:
-            places = [_place(key, record, first) for key in _keys(mark)]
-            found += [Citation(mark=mark[0], sentence=sentence, context=place) for place in dict.fromkeys(places)]
+    for mark, keys in zip(marks, named, strict=True):
+        if sentence := _sentence_before(mark, response):
+            places = dict.fromkeys(_place(key, record, first) for key in keys)
+            found += [Citation(mark=mark[0], sentence=sentence, context=place) for place in places]
     return [one for one in found if one.context is not None or re.search(r"\d", one.mark)]
-
-
-def _is_power(mark: re.Match[str], text: str) -> bool:
-    return mark[5] is not None and bool(_UNIT.search(text[: mark.start()]))
-
-
-def _keys(mark: re.Match[str]) -> list[str]:
-    """What a mark names: numbers, or the id of a context."""
-    return [mark[4]] if mark[4] else _digits(mark)
-
-
-def _digits(mark: re.Match[str]) -> list[str]:
-    if mark[4]:
-        return []
-    return re.findall(r"\d+", next(filter(None, mark.groups()), "").translate(_SUPERSCRIPTS))
 
 
 def _place(key: str, record: RagRecord, first: int) -> int | None:
     contexts = record.contexts or ()
-    by_id = next((at for at, context in enumerate(contexts) if context.id is not None and context.id == key), None)
+    by_id = next((at for at, context in enumerate(contexts) if context.id == key), None)
     if by_id is not None or not key.isdigit():
         return by_id
-    place = int(key) - first
-    return place if 0 <= place < len(contexts) else None
+    return place if 0 <= (place := int(key) - first) < len(contexts) else None
 
 
-def _sentence_of(mark: re.Match[str], sentences: Sequence[tuple[int, int]], text: str) -> str:
+def _sentence_before(mark: re.Match[str], text: str) -> str:
     """The sentence that a mark ends or stands in; where only marks are before it in its sentence, the one before."""
-    before = [(start, end) for start, end in sentences if start <= mark.start()]
-    for start, end in reversed(before):
+    for start, end in reversed([(start, end) for start, end in places_of(text) if start <= mark.start()]):
         if _MARK.sub("", text[start : min(end, mark.start())]).strip(" .,;"):
             words = " ".join(_MARK.sub("", text[start:end]).split())
             return re.sub(r" (?=[.,;:!?])", "", words)

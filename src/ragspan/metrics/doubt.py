@@ -17,32 +17,14 @@ _WEIGHTS: Final[Mapping[str, float]] = {ContextAdherence.name: 3.0, Faithfulness
 DOUBTED: Final = frozenset(_WEIGHTS)
 """The metrics whose scores say how doubtful an answer is."""
 USUAL_DOUBTS: Final = (
-    0.03,
-    0.05,
-    0.07,
-    0.09,
-    0.11,
-    0.14,
-    0.17,
-    0.2,
-    0.22,
-    0.26,
-    0.29,
-    0.33,
-    0.37,
-    0.42,
-    0.49,
-    0.89,
-    0.93,
-    0.94,
-    0.96,
-    0.98,
+    *(0.03, 0.05, 0.07, 0.09, 0.11, 0.14, 0.17, 0.2, 0.22, 0.26),
+    *(0.29, 0.33, 0.37, 0.42, 0.49, 0.89, 0.93, 0.94, 0.96, 0.98),
 )
 """One in twenty of the answers that people judged lies between two of these: `benchmarks/share.py`."""
 _FINDINGS: Final = 0.75
 """Where the doubt of the answers that fail begins."""
 _CANNOT_TELL: Final = 0.5
-"""What counts as a score where the judge cannot tell, and for a claim that it is not sure of."""
+"""What counts as a score where the judge cannot tell."""
 
 
 def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
@@ -50,12 +32,18 @@ def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
 
     Answers that fail come first, since a fail names what it found; then those of low scores.
     """
-    fails = any(isinstance(one, Score) and one.label == "fail" for name, one in outcomes.items() if name in DOUBTED)
-    known = {name: value for name, outcome in outcomes.items() if (value := _value_of(outcome)) is not None}
-    weights = sum(_WEIGHTS.get(name, 0.0) for name in known)
-    if not weights:
+    doubts: list[tuple[float, float]] = []
+    fails = False
+    for name, weight in _WEIGHTS.items():
+        outcome = outcomes.get(name)
+        if isinstance(outcome, Score):
+            doubts.append((weight, 1 - outcome.value))
+            fails = fails or outcome.label == "fail"
+        elif outcome is not None and _cannot_tell(outcome):
+            doubts.append((weight, 1 - _CANNOT_TELL))
+    if not doubts:
         return None
-    doubt = sum(_WEIGHTS.get(name, 0.0) * (1 - value) for name, value in known.items()) / weights
+    doubt = sum(weight * one for weight, one in doubts) / sum(weight for weight, _ in doubts)
     return _FINDINGS + (1 - _FINDINGS) * doubt if fails else _FINDINGS * doubt
 
 
@@ -65,26 +53,18 @@ def screen_score(outcomes: Mapping[str, Outcome]) -> float | None:
     return next((one.value for one in scores if isinstance(one, Score)), None)
 
 
-def cannot_tell(outcome: Outcome) -> bool:
-    """Whether the metric applies, and the judge could not give a score."""
-    is_unsure = isinstance(outcome, NotApplicable) and outcome.reason in NOT_APPLICABLE
-    return is_unsure or isinstance(outcome, MetricFailure)
-
-
 def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
     """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
 
     None where the metric does not apply. A score without a label counts as an answer that nobody has labelled.
     """
     part: Part = "doubtful" if asked == "doubtful" else "rest"
-    if cannot_tell(outcome):
-        return part, None
     if not isinstance(outcome, Score):
-        return None
+        return (part, None) if _cannot_tell(outcome) else None
     return part, outcome.label if asked is not None and outcome.fallback is None else None
 
 
-def _value_of(outcome: Outcome) -> float | None:
-    if not isinstance(outcome, Score):
-        return _CANNOT_TELL if cannot_tell(outcome) else None
-    return outcome.value
+def _cannot_tell(outcome: Outcome) -> bool:
+    """Whether the metric applies, and the judge could not give a score."""
+    is_unsure = isinstance(outcome, NotApplicable) and outcome.reason in NOT_APPLICABLE
+    return is_unsure or isinstance(outcome, MetricFailure)

@@ -9,9 +9,14 @@ With documents an answer is judged by these and the background together. Without
 
 from __future__ import annotations
 
-from ragspan.judges.judge_protocols import CANNOT_TELL, Judge
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ragspan.judges.judge_protocols import CANNOT_TELL, ClaimVerdict, Judge
 from ragspan.metrics.metric import screen_claims, screen_contexts, screen_response, screen_status
-from ragspan.outcomes import NotApplicable
+from ragspan.outcomes import Label, NotApplicable
 from ragspan.records import RagRecord
 from ragspan.text.questions import restates
 
@@ -28,24 +33,21 @@ def screen_origin(record: RagRecord) -> NotApplicable | None:
 
 def screen_evidence(record: RagRecord) -> NotApplicable | None:
     reason = screen_contexts(record)
-    return None if reason is None or _may_be_judged(record) else reason
+    if reason is None or not any(one.text.strip() for one in record.background):
+        return reason
+    if record.contexts is not None or record.background_is_prompt:
+        return None
+    is_read = record.prompts_seen and record.contexts_unknown not in _UNREAD
+    told = [
+        one for one in record.background if one.kind in {"tool", "history"} and len(one.text.split()) >= _LEAST_WORDS
+    ]
+    return None if is_read and told else reason
 
 
 def screen_statement(record: RagRecord) -> NotApplicable | None:
     """A greeting states nothing; without documents, the reason is that there were none."""
     reason = screen_claims(record)
     return reason and (screen_contexts(record) or reason)
-
-
-def _may_be_judged(record: RagRecord) -> bool:
-    """Whether the background of a record without documents is evidence to judge by."""
-    if not any(one.text.strip() for one in record.background):
-        return False
-    if record.contexts is not None or record.background_is_prompt:
-        return True
-    if not record.prompts_seen or record.contexts_unknown in _UNREAD:
-        return False
-    return any(one.kind in {"tool", "history"} and len(one.text.split()) >= _LEAST_WORDS for one in record.background)
 
 
 EVIDENCE_SCREENS = (screen_status, screen_response, screen_origin, screen_evidence, screen_statement)
@@ -64,22 +66,35 @@ async def claims_of(judge: Judge, record: RagRecord) -> list[str]:
 
 
 async def screen_background(judge: Judge, record: RagRecord) -> NotApplicable | None:
-    """Ask the judge whether the background of a record without documents is what the response rests on; None if it is.
-
-    An LLM judge is asked for nothing that faithfulness does not ask for as well.
-    """
+    """Ask the judge whether the background of a record without documents is what the response rests on; None if it is."""
     reason = screen_contexts(record)
-    if reason is None:
-        return None
-    claims = await claims_of(judge, record)
-    if not claims:
-        return reason
-    if is_judged_anyway(record):
-        return None
-    is_supported = any(verdict.supported for verdict in await judge.verify_claims(record, claims))
-    return None if is_supported else reason
+    claims = [] if reason is None else await claims_of(judge, record)
+    if not claims or is_judged_anyway(record):
+        return None if claims else reason
+    return None if any(one.supported for one in await judge.verify_claims(record, claims)) else reason
 
 
-def cannot_tell(unsure: int, claims: int, what: str = "claims") -> NotApplicable:
-    """The claims of which the judge is not sure decide."""
-    return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {claims} {what} could be either")
+class JudgedShare(NamedTuple):
+    """The share of claims, or of citations, that are supported."""
+
+    value: float
+    label: Label | None
+    """None where those of which the judge is not sure decide."""
+    unsure: int
+
+
+def judged_share(verdicts: Sequence[ClaimVerdict], threshold: float, what: str) -> JudgedShare | NotApplicable:
+    """Supported / (supported + unsupported); what the judge is not sure of counts with its probability, so that all have an order.
+
+    Where what it is not sure of decides and has no probability, the judge cannot tell.
+    """
+    counts = Counter(one.verdict for one in verdicts)
+    unsure = counts["unsure"]
+    worst, best = ((counts["supported"] + more) / len(verdicts) for more in (0, unsure))
+    is_open = unsure == len(verdicts) or worst < threshold <= best
+    if is_open and any(one.verdict == "unsure" and one.probability is None for one in verdicts):
+        return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {len(verdicts)} {what} could be either")
+    told = {"supported": 1.0, "unsupported": 0.0}
+    counted = [value for one in verdicts if (value := told.get(one.verdict, one.probability)) is not None]
+    label: Label | None = None if is_open else "pass" if worst >= threshold else "fail"
+    return JudgedShare(math.fsum(counted) / len(counted), label, unsure)

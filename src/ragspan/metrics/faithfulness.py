@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from ragspan.arguments import FLAG
-from ragspan.exceptions import ConfigurationError
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
-from ragspan.metrics.causes import seeker_of, with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, cannot_tell, claims_of, is_judged_anyway
+from ragspan.metrics.causes import with_causes
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, claims_of, is_judged_anyway, judged_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -43,8 +41,6 @@ class Faithfulness(JudgedMetric[Judge]):
     """Values from here on pass, 0..1."""
     causes: bool = True
     """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
-    llm_causes: bool = False
-    """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "faithfulness"
     guide = Guide(
         "Which of its claims do the contexts support?",
@@ -58,15 +54,14 @@ class Faithfulness(JudgedMetric[Judge]):
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes", "llm_causes")
+        FLAG.check_fields(self, "causes")
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         outcome = await _score_claims(self, record, self.judge)
         if not self.causes or not isinstance(outcome, Score):
             return outcome
         verdicts = [one for one in outcome.evidence if isinstance(one, ClaimVerdict) and one.verdict == "unsupported"]
-        seeker = seeker_of(self.judge, llm_causes=self.llm_causes)
-        return await with_causes(outcome, seeker, record, [one.claim or "" for one in verdicts])
+        return await with_causes(outcome, record, [one.claim or "" for one in verdicts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +75,14 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
 
     Args:
         judge: takes the response apart into claims.
-        verifier: gives the verdicts; None makes a `HHEMVerifier` of the next three (`pip install 'ragspan[hhem]'`).
-        device: where HHEM computes, as torch names it: `cpu`, `cuda:0`.
-        batch_size: the most pairs of claim and contexts that HHEM computes together, at least 1.
-        model: a folder with HHEM's files, or a name on the Hugging Face hub.
+        verifier: gives the verdicts; None makes a `HHEMVerifier` (`pip install 'ragspan[hhem]'`).
 
     Raises:
-        ConfigurationError: as in `JudgedMetric`; or the package with HHEM is not installed; or a verifier is given together
-            with what HHEM would be made of.
+        ConfigurationError: as in `JudgedMetric`; or the package with HHEM is not installed.
     """
 
     verifier: Verifier | None = None
     _: KW_ONLY
-    device: InitVar[str | None] = None
-    batch_size: InitVar[int | None] = None
-    model: InitVar[str | None] = None
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
     name: str = "faithfulness_hhem"
@@ -109,14 +97,10 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
 
-    def __post_init__(self, device: str | None, batch_size: int | None, model: str | None) -> None:
+    def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
-        given = {"device": device, "batch_size": batch_size, "model": model}
-        given = {name: value for name, value in given.items() if value is not None}
         if self.verifier is None:
-            object.__setattr__(self, "verifier", judge_part("hhem")(**given))
-        elif given:
-            raise ConfigurationError(f"verifier= brings its own {', '.join(given)}: leave out one of the two")
+            object.__setattr__(self, "verifier", judge_part("hhem")())
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
@@ -134,32 +118,19 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
     verdicts = [replace(_settled(verdict, record), claim=claim) for verdict, claim in zip(found, claims, strict=True)]
     if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
         return without_documents
-    counts = Counter(verdict.verdict for verdict in verdicts)
-    worst, best = ((counts["supported"] + unsure) / len(verdicts) for unsure in (0, counts["unsure"]))
-    is_open = counts["unsure"] == len(verdicts) or worst < metric.threshold <= best
-    if is_open and any(verdict.verdict == "unsure" and verdict.probability is None for verdict in verdicts):
-        return cannot_tell(counts["unsure"], len(verdicts))
+    share = judged_share(verdicts, metric.threshold, "claims")
+    if isinstance(share, NotApplicable):
+        return share
     return metric.scored(
         record,
-        value=supported_share(verdicts),
+        value=share.value,
         explanation=_explanation(verdicts),
         evidence=verdicts,
-        details={"claims": len(claims), "unsure": counts["unsure"]},
-        label=None if is_open else "pass" if worst >= metric.threshold else "fail",
-        has_label=not is_open,
+        details={"claims": len(claims), "unsure": share.unsure},
+        label=share.label,
+        has_label=share.label is not None,
         verifier=verifier,
     )
-
-
-def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
-    """Supported claims / claims that are supported or unsupported (faithfulness as Ragas defines it).
-
-    An unsure claim with a probability counts with it, so that responses whose claims are all unsure have an order.
-    """
-    told = {"supported": 1.0, "unsupported": 0.0}
-    values = [told.get(verdict.verdict, verdict.probability) for verdict in verdicts]
-    counted = [value for value in values if value is not None]
-    return math.fsum(counted) / len(counted)
 
 
 def _settled(verdict: ClaimVerdict, record: RagRecord) -> ClaimVerdict:
@@ -174,9 +145,12 @@ def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
     if not unsupported and unsure:
         return f"{len(unsure)} of {len(verdicts)} claims could be either{_reason(unsure[0])}."
     if not unsupported:
-        weakest = min(verdicts, key=lambda verdict: 1.0 if verdict.probability is None else verdict.probability)
+        weakest = min(verdicts, key=lambda verdict: math.inf if verdict.probability is None else verdict.probability)
         return f"No unsupported claim was found ({len(verdicts)} compared){_reason(weakest)}."
-    shown = [_shortened(verdict.claim or "") + _reason(verdict) for verdict in unsupported[:_SHOWN_CLAIMS]]
+    shown = [
+        textwrap.shorten(verdict.claim or "", _SHOWN_CHARS, placeholder="...") + _reason(verdict)
+        for verdict in unsupported[:_SHOWN_CLAIMS]
+    ]
     if len(unsupported) > len(shown):
         shown.append(f"and {len(unsupported) - len(shown)} more")
     return f"{len(unsupported)} of {len(verdicts)} claims unsupported: {'; '.join(shown)}"
@@ -185,8 +159,3 @@ def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
 def _reason(verdict: ClaimVerdict) -> str:
     """Why, in brackets, from a judge that computes probabilities: it says what it compared in a few words."""
     return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
-
-
-def _shortened(claim: str) -> str:
-    text = " ".join(claim.split())
-    return text if len(text) <= _SHOWN_CHARS else textwrap.shorten(text, _SHOWN_CHARS, placeholder="...")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -16,6 +16,18 @@ from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.answers import states_nothing
 from ragspan.text.responses import declines
+
+REFUSAL: Final = "refusal"
+_UNKNOWN: Final[Mapping[str, str]] = {
+    "picture": "a document is a picture or a file, which cannot be read here",
+    "provider_search": "the provider searched by itself, and its documents were not seen",
+    "unseen_prompt": "no call of a model was seen, or not its prompt",
+    "unmarked_text": "a prompt holds text of which nothing shows where it comes from",
+    "earlier_answer": "the answer rests on an earlier answer of the conversation",
+    "too_much": "the prompts are longer than is looked through",
+}
+_Judge = TypeVar("_Judge", bound=Named)
+_Verdict = TypeVar("_Verdict", ClaimVerdict, ContextRating, ContextVerdict)
 
 
 class Metric(Protocol):
@@ -47,40 +59,26 @@ class Announcing(Protocol):
     def announce(self, record: RagRecord, session: JudgingSession) -> None: ...
 
 
-_UNKNOWN: Mapping[str, str] = {
-    "picture": "a document is a picture or a file, which cannot be read here",
-    "provider_search": "the provider searched by itself, and its documents were not seen",
-    "unseen_prompt": "no call of a model was seen, or not its prompt",
-    "unmarked_text": "a prompt holds text of which nothing shows where it comes from",
-    "earlier_answer": "the answer rests on an earlier answer of the conversation",
-    "too_much": "the prompts are longer than is looked through",
-}
-_Judge = TypeVar("_Judge", bound=Named)
-_Verdict = TypeVar("_Verdict", ClaimVerdict, ContextRating, ContextVerdict)
-
-
 def screen_status(record: RagRecord) -> NotApplicable | None:
     by_status = {"aborted": "answer_aborted", "error": "answer_error", "interrupted": "interrupted"}
-    if record.status in by_status:
-        return NotApplicable(reason=by_status[record.status], detail=record.error_type)
-    return None
+    reason = by_status.get(record.status)
+    return reason and NotApplicable(reason=reason, detail=record.error_type)  # type: ignore[return-value]
 
 
 def screen_response(record: RagRecord) -> NotApplicable | None:
-    return None if record.response and record.response.strip() else NotApplicable(reason="no_response")
+    return None if (record.response or "").strip() else NotApplicable(reason="no_response")
 
 
 def screen_question(record: RagRecord) -> NotApplicable | None:
-    return None if record.question and record.question.strip() else NotApplicable(reason="no_question")
+    return None if (record.question or "").strip() else NotApplicable(reason="no_question")
 
 
 def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if record.contexts is None:
         detail = _UNKNOWN.get(record.contexts_unknown or "", "nothing shows which documents the model saw")
         return NotApplicable(reason="contexts_unknown", detail=detail)
-    if not any(context.text.strip() for context in record.contexts):
-        return NotApplicable(reason="no_contexts")
-    return None
+    has_text = any(context.text.strip() for context in record.contexts)
+    return None if has_text else NotApplicable(reason="no_contexts")
 
 
 def screen_claims(record: RagRecord) -> NotApplicable | None:
@@ -88,23 +86,9 @@ def screen_claims(record: RagRecord) -> NotApplicable | None:
     return NotApplicable(reason="no_claims") if states_nothing(record.response or "") else None
 
 
-def without_right_refusal(outcome: Outcome, record: RagRecord) -> Outcome:
-    """A response that declines as a whole, and is right to: the contexts hold no answer. It is counted, and has no score.
-
-    A judge that finds such a response grounded or complete says so. Where the contexts hold an answer it fails.
-    """
-    if not isinstance(outcome, Score) or not declines(record.response or ""):
-        return outcome
-    is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
-    return NotApplicable(reason=REFUSAL) if is_right else outcome
-
-
 def screen_refusal(record: RagRecord) -> NotApplicable | None:
     """A response that declines uses no context, whether or not it should."""
     return NotApplicable(reason=REFUSAL) if declines(record.response or "") else None
-
-
-REFUSAL: Final = "refusal"
 
 
 class Guide(NamedTuple):
@@ -135,14 +119,12 @@ class JudgedMetric(Generic[_Judge]):
     questions: ClassVar[tuple[str, ...]] = ()
     """The methods of the judge that the metric calls."""
     screens: ClassVar[tuple[Callable[[RagRecord], NotApplicable | None], ...]] = (
-        screen_status,
-        screen_response,
-        screen_contexts,
-        screen_claims,
+        *(screen_status, screen_response),
+        *(screen_contexts, screen_claims),
     )
     """The first that returns a reason says why the metric does not apply."""
     spares_right_refusals: ClassVar[bool] = False
-    """A refusal that passes has no score: see `without_right_refusal`."""
+    """A response that declines as a whole has no score where that is right: a judge says so by finding it grounded or complete."""
     takes_jury: ClassVar[bool] = False
     """A jury votes; else its first judge is the metric's, and the score names that one."""
 
@@ -161,12 +143,12 @@ class JudgedMetric(Generic[_Judge]):
 
     def announce(self, record: RagRecord, session: JudgingSession) -> None:
         """Tell a judge that answers all questions about a record in one request what this metric will ask."""
-        judges = self.judge.judges if isinstance(self.judge, Jury) else [self.judge]
+        jury = self.judge if isinstance(self.judge, Jury) else None
+        judges: Sequence[object] = jury.judges if jury else [self.judge]
         if not any(getattr(judge, "answers_together", False) for judge in judges) or self.screen(record) is not None:
             return
         for question, wanted in self.asks(record):
-            shares = self.judge.shares(wanted) if isinstance(self.judge, Jury) else [(self.judge, wanted)]
-            for judge, count in shares:
+            for judge, count in jury.shares(wanted) if jury else [(self.judge, wanted)]:
                 session.expect(judge, question, count)
 
     async def score(self, record: RagRecord) -> Outcome:
@@ -177,13 +159,15 @@ class JudgedMetric(Generic[_Judge]):
         self.announce(record, session_of(record))
         try:
             outcome = await self.evaluate(record)
-            return without_right_refusal(outcome, record) if self.spares_right_refusals else outcome
         except JudgeError as error:
             if error.error_type in NOT_APPLICABLE:
                 return NotApplicable(reason=error.error_type, detail=str(error))
-            return MetricFailure(
-                error_type=error.error_type, message=str(error), outage=error.outage, status=error.status
-            )
+            kind, words = error.error_type, str(error)
+            return MetricFailure(error_type=kind, message=words, outage=error.outage, status=error.status)
+        if self.spares_right_refusals and isinstance(outcome, Score) and declines(record.response or ""):
+            is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
+            return NotApplicable(reason=REFUSAL) if is_right else outcome
+        return outcome
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         """Ask the judge about a record that the metric applies to.
@@ -213,8 +197,7 @@ class JudgedMetric(Generic[_Judge]):
         a verifier gave the verdicts, the score names it as its judge; the prompts are still the judge's.
         """
         # What `Judge` says that a judge may have besides.
-        only_ranks: Collection[str] = getattr(self.judge, "only_ranks", ())
-        ranks = not has_label or not set(self.questions).isdisjoint(only_ranks)
+        ranks = not has_label or not set(self.questions).isdisjoint(getattr(self.judge, "only_ranks", ()))
         share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
         read = 1.0 if share_read is None else share_read(record)
         return Score(
@@ -248,9 +231,8 @@ def one_each(verdicts: Iterable[_Verdict], count: int, things: str) -> list[_Ver
     """
     first: dict[int, _Verdict] = {}
     for verdict in verdicts:
-        if 0 <= verdict.index < count:
-            first.setdefault(verdict.index, verdict)
-    missing = count - len(first)
+        first.setdefault(verdict.index, verdict)
+    missing = sum(index not in first for index in range(count))
     if missing:
         raise JudgeError("missing_verdicts", f"{missing} of {count} {things} have no verdict")
     return [first[index] for index in range(count)]

@@ -2,7 +2,7 @@
 
 Wherever metrics are taken, names are taken too. A metric of another package is an entry point of the group `ragspan_metric`:
 a class or a function. It is called with those of these arguments, by name, that it has: `judge`, the judge of the settings;
-`polls`, `causes` and `llm_causes`, as in `Faithfulness`; `device`, `batch_size` and `model`, those of HHEM.
+`polls` and `causes`, as in `ContextAdherence`.
 """
 
 from __future__ import annotations
@@ -57,17 +57,21 @@ def guide_of(name: str) -> Guide | None:
     return own or (Guide(about) if about and not about.startswith(f"{part.__name__}(") else None)
 
 
-def metric_part(name: str) -> Callable[..., Metric]:
-    """The metric of this name.
+def metric_part(name: str, of: str = "") -> Callable[..., Metric]:
+    """The metric of this name; `of` says where it is from.
 
     Raises:
         ConfigurationError: there is none, or its package cannot be imported.
     """
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    require_known(name, metric_names())
-    part: Callable[..., Metric] = load_part(METRICS, name, f"there is no metric {name!r} here")
-    return part
+    require_known(name, metric_names(), of=of)
+    return BUILT_IN.get(name) or load_part(METRICS, name, f"there is no metric {name!r} here")
+
+
+def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
+    """Raise a `ConfigurationError` that lists the names unless one of them is this one; `of` says where the name is from."""
+    if name not in names:
+        all_names = ", ".join(names)
+        raise ConfigurationError(f"{of}there is no metric {name!r} here{meant(name, names)}; there are: {all_names}")
 
 
 def metrics_from(
@@ -83,53 +87,40 @@ def metrics_from(
     Raises:
         ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.
     """
-    wanted = list(dict.fromkeys(settings.metrics)) if chosen is None else list(chosen)
-    for name in settings.metrics if chosen is None else ():
-        require_known(name, metric_names(), of="metrics or RAGSPAN_METRICS: ")
-    parts = {name: metric_part(name) for name in wanted if isinstance(name, str)}
-    asked = _chosen_judge(settings, judge) if parts else None
-    arguments = {
-        "judge": asked,
-        "polls": settings.judge_polls,
-        "causes": settings.causes is not False,
-        "llm_causes": settings.causes == "llm",
-        **_of_hhem(settings),
-    }
-    made = {name: _made(part, arguments) for name, part in parts.items()}
+    of = "metrics or RAGSPAN_METRICS: " if chosen is None else ""
+    wanted: list[str | Metric] = list(dict.fromkeys(settings.metrics)) if chosen is None else list(chosen)
+    parts = {name: metric_part(name, of) for name in wanted if isinstance(name, str)}
+    arguments: dict[str, Any] = {"polls": settings.judge_polls, "causes": settings.causes}
+    if parts:
+        arguments["judge"] = judge_from(settings) if judge is None else _chosen_judge(settings, judge)
+
+    def made(name: str, part: Callable[..., Metric]) -> Metric:
+        further = {"verifier": hhem_from(settings)} if name == "faithfulness_hhem" else {}
+        parameters = inspect.signature(part).parameters
+        return part(**{name: value for name, value in (arguments | further).items() if name in parameters})
+
+    by_name = {name: made(name, part) for name, part in parts.items()}
     # A name gives nothing the second time; two metrics of one name are an error that the engine raises.
-    return [
-        made.pop(metric) if isinstance(metric, str) else metric
-        for metric in wanted
-        if not isinstance(metric, str) or metric in made
-    ]
+    found = [by_name.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
+    return [metric for metric in found if metric is not None]
 
 
-def _chosen_judge(settings: Settings, judge: JudgeChoice | None) -> Judge:
-    if judge is None:
-        return judge_from(settings)
-    if isinstance(judge, (list, tuple)) and judge:
-        for place, one in enumerate(judge):
-            _require_judge(f"judge[{place}]", one)
-    else:
-        _require_judge("judge", judge, ", or a list of several for a jury")
-    if isinstance(judge, str):
-        return judge_from(replace(settings, judge=judge))
-    if not isinstance(judge, (list, tuple)):
-        return cast("Judge", judge)
-    if all(isinstance(one, str) for one in judge):
-        return judge_from(replace(settings, judge=",".join(judge)))
-    judges = [_chosen_judge(settings, one) for one in judge]
+def _chosen_judge(settings: Settings, judge: JudgeChoice) -> Judge:
+    several = list(judge) if isinstance(judge, (list, tuple)) and judge else None
+    for place, one in enumerate(several or [judge]):
+        is_client = type(one).__module__.partition(".")[0] == "openai"
+        is_judge = not (one is None or is_client or isinstance(one, (type, int, float, Iterable)))
+        if not is_judge and not (isinstance(one, str) and one.strip(", ")):
+            hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
+            more = "" if several else ", or a list of several for a jury"
+            words = f"a judge, or its name, such as 'openai:gpt-4o-mini'{more}{hint}"
+            raise wrong(f"judge[{place}]" if several else "judge", one, words)
+    if several is None:
+        return judge_from(replace(settings, judge=judge)) if isinstance(judge, str) else cast("Judge", judge)
+    if all(isinstance(one, str) for one in several):
+        return judge_from(replace(settings, judge=",".join(map(str, several))))
+    judges = [_chosen_judge(settings, one) for one in several]
     return judges[0] if len(judges) == 1 else Jury(judges)
-
-
-def _require_judge(argument: str, value: object, more: str = "") -> None:
-    """Raise a `ConfigurationError` unless it may be a judge or a name; a metric says what a judge of one's own lacks."""
-    is_client = type(value).__module__.partition(".")[0] == "openai"
-    is_judge = not (value is None or is_client or isinstance(value, (type, int, float, Iterable)))
-    if is_judge or (isinstance(value, str) and value.strip(", ")):
-        return
-    hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
-    raise wrong(argument, value, f"a judge, or its name, such as 'openai:gpt-4o-mini'{more}{hint}")
 
 
 def judge_from(settings: Settings) -> Judge:
@@ -144,9 +135,8 @@ def judge_from(settings: Settings) -> Judge:
         return judge_of(settings.judge, ())  # it asks nobody, so that these settings are another judge's
     given: dict[str, Any] = {"base_url": settings.judge_base_url, "api_key": settings.judge_api_key}
     given = {name: value for name, value in given.items() if value is not None}
-    shared = list(given) if len(set(names)) > 1 else []
-    if shared:
-        variables = " and ".join(f"RAGSPAN_JUDGE_{name.upper()}" for name in shared)
+    if given and len(set(names)) > 1:
+        variables = " and ".join(f"RAGSPAN_JUDGE_{name.upper()}" for name in given)
         raise ConfigurationError(
             f"{variables} would count for all of the jury {settings.judge!r}: unset it, and give each judge its own in "
             'RAGSPAN_JUDGE_OPTIONS, such as [{"base_url": "…"}, {}]'
@@ -154,7 +144,7 @@ def judge_from(settings: Settings) -> Judge:
     if set(names) <= set(PRESETS):  # who lets metrics take longer has a slow judge
         given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
     if names == ["hhem"]:
-        given |= {name: value for name, value in _of_hhem(settings).items() if value is not None}
+        given |= _of_hhem(settings)
     try:
         return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
     except ConfigurationError as error:
@@ -170,23 +160,10 @@ def hhem_from(settings: Settings) -> Verifier:
     Raises:
         ConfigurationError: its package is not installed.
     """
-    options = {name: value for name, value in _of_hhem(settings).items() if value is not None}
-    verifier: Verifier = judge_part("hhem")(**options)
+    verifier: Verifier = judge_part("hhem")(**_of_hhem(settings))
     return verifier
 
 
-def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
-    """Raise a `ConfigurationError` that lists the names unless one of them is this one; `of` says where the name is from."""
-    if name in names:
-        return
-    raise ConfigurationError(f"{of}there is no metric {name!r} here{meant(name, names)}; there are: {', '.join(names)}")
-
-
-def _made(part: Callable[..., Metric], arguments: Mapping[str, Any]) -> Metric:
-    """The metric, with those of these arguments that it has."""
-    parameters = inspect.signature(part).parameters
-    return part(**{name: value for name, value in arguments.items() if name in parameters})
-
-
 def _of_hhem(settings: Settings) -> dict[str, Any]:
-    return {"device": settings.hhem_device, "model": settings.hhem_model}
+    options = {"device": settings.hhem_device, "model": settings.hhem_model}
+    return {name: value for name, value in options.items() if value is not None}

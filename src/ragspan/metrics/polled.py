@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
-from ragspan.metrics.causes import seeker_of, with_causes
+from ragspan.metrics.causes import with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, screen_background
 from ragspan.metrics.metric import Guide, JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
 from ragspan.outcomes import Label, NotApplicable, Outcome, Score
@@ -29,7 +29,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
     """Votes or ratings to ask for, at least 1; an odd number of votes cannot tie."""
     answers: ClassVar[str] = "ratings"
     """What the answers are called."""
-    worst: ClassVar[object] = Rating(value=0.0)
+    worst: ClassVar[Any] = Rating(value=0.0)
     """The answer that does least for the response."""
 
     def __post_init__(self) -> None:
@@ -40,39 +40,15 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         return [(question, self.polls) for question in self.questions]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        return await self.poll_all(record)
+        return await self.poll(record)
 
-    async def poll_all(self, record: RagRecord) -> Score:
+    async def poll(self, record: RagRecord) -> Score:
         """The score by all votes or ratings.
 
         Raises:
-            JudgeError: as `poll`.
-        """
-        asked, valid = await self.poll(record)
-        values = [answer.value for answer in valid]
-        label = self.label_of(valid)
-        return self.scored(
-            record,
-            value=mean(values),
-            explanation=self.explanation_of(valid),
-            label=label,
-            has_label=label is not None,
-            evidence=valid,
-            details={self.answers: asked, f"valid_{self.answers}": len(valid), "spread": spread(values)},
-        )
-
-    def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
-        """That of the answer closest to the mean."""
-        return answers[closest_to_mean([answer.value for answer in answers])].explanation
-
-    def label_of(self, answers: Sequence[_Answer]) -> Label | None:
-        return "pass" if mean([answer.value for answer in answers]) >= self.threshold else "fail"
-
-    async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
-        """How many answers were asked for, and the valid ones.
-
-        Raises:
-            JudgeError: half of what was asked for, or more, is missing or not valid (`missing_verdicts`).
+            JudgeError: half of what was asked for, or more, is missing or not valid (`missing_verdicts`); or the response passes
+                only by answers that the judge had to be asked for twice (`InvalidVerdict`). What cannot be read is not missing
+                at random: where only one of the verdicts can be read, asking again would find it.
         """
         (question,) = self.questions
         answers: list[_Answer] = await getattr(self.judge, question)(record, self.polls)
@@ -80,19 +56,32 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         if 2 * len(valid) <= self.polls:
             message = f"{len(valid)} of {self.polls} {self.answers} are valid, but more than half have to be"
             raise JudgeError("missing_verdicts", message)
-        self._require_readable(valid)
-        return self.polls, valid
-
-    def _require_readable(self, valid: Sequence[_Answer]) -> None:
-        """Raise where the response passes only by answers that the judge had to be asked for twice.
-
-        What cannot be read is not missing at random: where only one of the verdicts can be read, asking again would find it.
-        """
-        worst = cast("_Answer", self.worst)
-        as_if_lowest = [worst if answer.second_try else answer for answer in valid]
-        if self.label_of(valid) == "pass" and self.label_of(as_if_lowest) == "fail":
+        label = self.label_of(valid)
+        as_if_lowest = [self.worst if answer.second_try else answer for answer in valid]
+        if label == "pass" and self.label_of(as_if_lowest) == "fail":
             message = f"it passes only by {self.answers} whose first reply could not be read"
             raise JudgeError("InvalidVerdict", message)
+        values = [answer.value for answer in valid]
+        centre = mean(values)
+        deviation = math.sqrt(math.fsum((value - centre) ** 2 for value in values) / len(values))
+        return self.scored(
+            record,
+            value=centre,
+            explanation=self.explanation_of(valid),
+            label=label,
+            has_label=label is not None,
+            evidence=valid,
+            details={self.answers: self.polls, f"valid_{self.answers}": len(valid), "spread": deviation},
+        )
+
+    def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
+        """That of the answer closest to the mean, the first of equals: equal distances have to compare equal, as in decimals."""
+        decimals = [_decimal(answer.value) for answer in answers]
+        distances = [abs(one * len(decimals) - sum(decimals)) for one in decimals]
+        return answers[distances.index(min(distances))].explanation
+
+    def label_of(self, answers: Sequence[_Answer]) -> Label | None:
+        return "pass" if mean([answer.value for answer in answers]) >= self.threshold else "fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +101,6 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
 
     causes: bool = True
     """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
-    llm_causes: bool = False
-    """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "context_adherence"
     guide = Guide(
         "Does the response as a whole keep to its contexts?",
@@ -130,7 +117,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
 
     def __post_init__(self) -> None:
         PolledMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes", "llm_causes")
+        FLAG.check_fields(self, "causes")
 
     def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:
         of_claims = ("extract_claims", "verify_claims") if screen_contexts(record) else ()
@@ -141,15 +128,14 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         takes_apart = hasattr(self.judge, "extract_claims")  # detectors do not
         if without_documents and takes_apart and (reason := await screen_background(self.judge, record)):
             return reason
-        score = await PolledMetric.poll_all(self, record)
+        score = await self.poll(record)
         if score.label != "fail":
             return score
         if without_documents and not takes_apart and not is_judged_anyway(record):
             return without_documents
         if record.background_truncated:
             return NotApplicable(reason=CANNOT_TELL, detail="the prompts held more than the record keeps")
-        seeker = seeker_of(self.judge, llm_causes=self.llm_causes)
-        return await with_causes(score, seeker, record, None) if self.causes else score
+        return await with_causes(score, record, None) if self.causes else score
 
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
         can_tell = [vote for vote in answers if not vote.unsure] or answers
@@ -161,9 +147,8 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         can_tell = [vote for vote in answers if not vote.unsure]
         if 2 * len(can_tell) <= len(answers):
             return None
-        answers = can_tell
-        is_tie = 2 * sum(vote.grounded for vote in answers) == len(answers)
-        return "fail" if is_tie else PolledMetric.label_of(self, answers)
+        is_tie = 2 * sum(vote.grounded for vote in can_tell) == len(can_tell)
+        return "fail" if is_tie else PolledMetric.label_of(self, can_tell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +180,7 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
 
     It says nothing about truth: an invented answer may be perfectly relevant. A response that declines to answer has 0,
     whether or not the contexts hold an answer. It needs no contexts, but a question: without one it does not apply
-    (`no_question`).
-
-    The explanation and `details` are those of `Completeness`. The embedded judge cannot answer this: a
+    (`no_question`). The explanation and `details` are those of `Completeness`. The embedded judge cannot answer this: a
     response can be relevant without one word of the question.
 
     Source: answer relevance in TruLens' RAG triad, which has a language model rate it; as in Ragas, a
@@ -219,23 +202,6 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
 def mean(values: Sequence[float]) -> float:
     """The mean of the decimals that the judge wrote."""
     return float(sum(map(_decimal, values)) / len(values))
-
-
-def closest_to_mean(values: Sequence[float]) -> int:
-    """The index of the value closest to the mean, the first of equals.
-
-    Exact, because equal distances to the mean must compare equal: in binary 0.4 is closer to the mean of 0.2 and 0.4
-    than 0.2 is.
-    """
-    decimals = list(map(_decimal, values))
-    total = sum(decimals)
-    return min(range(len(values)), key=lambda index: abs(decimals[index] * len(values) - total))
-
-
-def spread(values: Sequence[float]) -> float:
-    """The population's standard deviation."""
-    centre = mean(values)
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / len(values))
 
 
 def _decimal(value: float) -> Decimal:

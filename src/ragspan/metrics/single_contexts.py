@@ -19,10 +19,6 @@ from ragspan.metrics.metric import (
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord, RetrievedContext
 
-_SHOWN_PLACES = 20
-_SHOWN_CONTEXTS = 10
-_SHOWN_ID = 60
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgedContext:
@@ -69,13 +65,9 @@ class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
             if relevant
             else f"None of the {len(judged)} contexts contains anything that answers the question."
         )
-        return self.scored(
-            record,
-            value=math.fsum(values) / len(values),
-            explanation=found,
-            evidence=judged,
-            details={"best": max(values), "contexts": len(values)},
-        )
+        details = {"best": max(values), "contexts": len(values)}
+        value = math.fsum(values) / len(values)
+        return self.scored(record, value=value, explanation=found, evidence=judged, details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +98,11 @@ class ChunkAttribution(JudgedMetric[Judge]):
         ratings = (ContextRating(index=v.index, value=float(v.useful), explanation=v.explanation) for v in verdicts)
         judged = _judged(record, ratings)
         attributed = [context for context in judged if context.value]
-        found = f": {_names(attributed)}" if attributed else ""
-        return self.scored(
-            record,
-            value=len(attributed) / len(judged),
-            explanation=f"{len(attributed)} of {len(judged)} contexts contributed to the response{found}.",
-            evidence=judged,
-            details={"attributed": len(attributed), "contexts": len(judged)},
-        )
+        names = f": {_names(attributed)}" if attributed else ""
+        found = f"{len(attributed)} of {len(judged)} contexts contributed to the response{names}."
+        details = {"attributed": len(attributed), "contexts": len(judged)}
+        value = len(attributed) / len(judged)
+        return self.scored(record, value=value, explanation=found, evidence=judged, details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,51 +133,16 @@ class ChunkUtilization(JudgedMetric[UtilizationJudge]):
     async def evaluate(self, record: RagRecord) -> Outcome:
         judged = _judged(record, await self.judge.measure_utilization(record))
         lengths = [len(context.text) for context in record.contexts or ()]
-        value = used_share([context.value for context in judged], lengths)
+        used_chars = math.fsum(one.value * length for one, length in zip(judged, lengths, strict=True))
+        value = used_chars / sum(lengths)
         used = [context for context in judged if context.value]
         found = (
             f"{value:.0%} of the contexts' text was used, from contexts {_names(used)}."
             if used
             else f"The response used none of the {len(judged)} contexts."
         )
-        return self.scored(
-            record,
-            value=value,
-            explanation=found,
-            evidence=judged,
-            details={"used_contexts": len(used), "contexts": len(judged)},
-        )
-
-
-def used_share(shares: Sequence[float], lengths: Sequence[int]) -> float:
-    """The used length / the length of all (utilization as TRACe defines it)."""
-    used = math.fsum(share * length for share, length in zip(shares, lengths, strict=True))
-    return used / sum(lengths)
-
-
-def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
-    """The first valid rating of each context, in the contexts' order; those outside 0..1 are not valid.
-
-    Raises:
-        JudgeError: a context has no valid rating (`missing_verdicts`).
-    """
-    contexts = record.contexts or ()
-    valid = (rating for rating in ratings if 0 <= rating.value <= 1)
-    return [
-        JudgedContext(
-            index=rating.index, id=context.id, rank=context.rank, value=rating.value, explanation=rating.explanation
-        )
-        for context, rating in zip(contexts, one_each(valid, len(contexts), "contexts"), strict=True)
-    ]
-
-
-def _names(contexts: Sequence[JudgedContext]) -> str:
-    """The contexts by their places in the prompt, from 1, with their ids where they have any; the first few of many."""
-    names = [f"{context.index + 1}{f' ({context.id[:_SHOWN_ID]})' if context.id else ''}" for context in contexts]
-    return ", ".join(names[:_SHOWN_CONTEXTS]) + (", ..." if len(names) > _SHOWN_CONTEXTS else "")
-
-
-# The order of the contexts --------------------------------------------------------------------------------------------
+        details = {"used_contexts": len(used), "contexts": len(judged)}
+        return self.scored(record, value=value, explanation=found, evidence=judged, details=details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +174,13 @@ class ContextUtilization(JudgedMetric[Judge]):
         ranked = [verdicts[index] for index in rank_order(contexts)]
         useful = [verdict.useful for verdict in ranked]
         places = [str(place) for place, is_useful in enumerate(useful, start=1) if is_useful]
-        shown = ", ".join(places[:_SHOWN_PLACES]) + (", ..." if len(places) > _SHOWN_PLACES else "")
         found = (
-            f"{len(places)} of {len(useful)} contexts were useful for the response; their places by rank: {shown}."
+            f"{len(places)} of {len(useful)} contexts were useful for the response; their places by rank: {_first(places)}."
             if places
             else f"None of the {len(useful)} contexts was useful for the response."
         )
-        return self.scored(
-            record,
-            value=average_precision(useful),
-            explanation=found,
-            evidence=ranked,
-            details={"precision": sum(useful) / len(useful)},
-        )
+        value, details = average_precision(useful), {"precision": sum(useful) / len(useful)}
+        return self.scored(record, value=value, explanation=found, evidence=ranked, details=details)
 
 
 def rank_order(contexts: Sequence[RetrievedContext]) -> list[int]:
@@ -253,3 +201,26 @@ def average_precision(useful: Sequence[bool]) -> float:
     common = math.lcm(*places)  # whole numbers until the one division: exact, and exactly 1 where it should be
     total = sum(found * (common // place) for found, place in enumerate(places, start=1))
     return total / (common * len(places))
+
+
+def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
+    """The first valid rating of each context, in the contexts' order; those outside 0..1 are not valid.
+
+    Raises:
+        JudgeError: a context has no valid rating (`missing_verdicts`).
+    """
+    contexts = record.contexts or ()
+    valid = one_each((rating for rating in ratings if 0 <= rating.value <= 1), len(contexts), "contexts")
+    return [
+        JudgedContext(index=one.index, id=context.id, rank=context.rank, value=one.value, explanation=one.explanation)
+        for context, one in zip(contexts, valid, strict=True)
+    ]
+
+
+def _names(contexts: Sequence[JudgedContext]) -> str:
+    """The contexts by their places in the prompt, from 1, with their ids where they have any."""
+    return _first([f"{one.index + 1}{f' ({one.id[:60]})' if one.id else ''}" for one in contexts])
+
+
+def _first(names: Sequence[str], most: int = 15) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

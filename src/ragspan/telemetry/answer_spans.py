@@ -7,8 +7,7 @@ the start, and a negative time fails only when a whole batch is encoded, so reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
@@ -31,15 +30,6 @@ from ragspan.telemetry.step_attributes import essentials, step_groups
 from ragspan.telemetry.values import Attributes, clean_name, encodable, error_type, set_within_limit
 
 _ALL_TIME = (0, 2**63 - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerSpans:
-    """The started spans of one answer."""
-
-    answer: Span
-    steps: tuple[Span, ...]
-    """One for each of the record's `steps`, in the same order; empty if they could not be started."""
 
 
 def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
@@ -102,36 +92,30 @@ def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, 
     return (*tools, *others)
 
 
-def finish_answer(spans: AnswerSpans, scored: ScoredRecord, options: EmitterOptions) -> None:
+def finish_answer(answer: Span, steps: Sequence[Span], scored: ScoredRecord, options: EmitterOptions) -> None:
     """Write the outcomes on the answer's span, finish its children, and end it, also if something fails."""
     record = scored.record
     try:
-        set_within_limit(spans.answer, answer_groups(scored, options))
+        set_within_limit(answer, answer_groups(scored, options))
         if record.status == "error":
-            spans.answer.set_status(StatusCode.ERROR, error_type(record.error_type))
-            _add_exception(spans.answer, record.error, interval(record)[1], options.content)
-        for span, step in zip(spans.steps, record.steps, strict=False):
-            _finish_step(span, step, interval(step, interval(record))[1], options)
+            answer.set_status(StatusCode.ERROR, error_type(record.error_type))
+            _add_exception(answer, record.error, interval(record)[1], options.content)
+        for span, step in zip(steps, record.steps, strict=False):
+            failure = None if step.error_type is None else error_type(step.error_type)
+            set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
+            if failure is not None:
+                span.set_status(StatusCode.ERROR, failure)
+                _add_exception(span, step.error, interval(step, interval(record))[1], options.content)
     finally:
-        end_answer(spans, record)
+        end_answer(answer, steps, record)
 
 
-def end_answer(spans: AnswerSpans, record: RagRecord) -> None:
-    """End the spans that have not ended."""
-    answer = interval(record)
-    for span, step in zip(spans.steps, record.steps, strict=False):
-        if span.is_recording():
-            span.end(end_time=interval(step, answer)[1])
-    spans.answer.end(end_time=answer[1])
-
-
-def _finish_step(span: Span, step: Step, ended_ns: int, options: EmitterOptions) -> None:
-    failure = None if step.error_type is None else error_type(step.error_type)
-    set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
-    if failure is not None:
-        span.set_status(StatusCode.ERROR, failure)
-        _add_exception(span, step.error, ended_ns, options.content)
-    span.end(end_time=ended_ns)
+def end_answer(answer: Span, steps: Sequence[Span], record: RagRecord) -> None:
+    """End the spans, whatever they have."""
+    within = interval(record)
+    for span, step in zip(steps, record.steps, strict=False):
+        span.end(end_time=interval(step, within)[1])
+    answer.end(end_time=within[1])
 
 
 def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: ContentPolicy) -> None:

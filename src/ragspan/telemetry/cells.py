@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ragspan.telemetry.provider_end import Engine
+from ragspan.telemetry.providers import Engine
 
 _MOST = 100  # cells that are remembered
 _WIDTH = 120

@@ -22,7 +22,7 @@ from ragspan.records import RagRecord
 from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
-from ragspan.telemetry.provider_end import Engine
+from ragspan.telemetry.providers import Engine
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}

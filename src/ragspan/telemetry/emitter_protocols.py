@@ -31,11 +31,6 @@ class AnswerHandle(Protocol):
         """The answer's span, if this emitter started or found it. If not, the engine asks the next emitter."""
         ...
 
-    @property
-    def retrieval_spans(self) -> tuple[SpanAnchor | None, ...]:
-        """The span of each of `record.retrievals`, in order, None if it is not known; empty if no span is known."""
-        ...
-
     def finish(self, scored: ScoredRecord) -> None:
         """Take the outcomes. All metrics have ended, or the time for them is over."""
         ...
@@ -80,7 +75,6 @@ class EmitHandle:
 
     emit: Callable[[ScoredRecord], None]
     span: SpanAnchor | None = None
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
     def finish(self, scored: ScoredRecord) -> None:
         self.emit(scored)
@@ -127,11 +121,7 @@ class BackendEmitter(Emitter, Protocol):
 
 
 def installed_emitter(name: str) -> Emitter:
-    """A new emitter of the class that a package registers as `name`; it reads its settings from the environment.
-
-    Raises:
-        ConfigurationError: no package registers one, or it cannot be made; the message says why.
-    """
+    """A new emitter of the class that a package registers as `name`; raises like `emitter_class`, or what its settings raise."""
     emitter: Emitter = emitter_class(name)()
     return emitter
 

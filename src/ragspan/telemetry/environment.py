@@ -1,23 +1,25 @@
 """OpenTelemetry providers as the standard `OTEL_*` variables describe them, for ragspan's own processes.
 
-The helper process and `ragspan doctor` export as the application would. The SDK itself reads samplers, resources, limits and
-batches from the environment. Only the choice of exporters is made here: the SDK leaves it to distributions.
+The SDK itself reads samplers, resources, limits and batches from the environment. Only the choice of exporters is made here: the SDK
+leaves it to distributions. What exporters log of an endpoint that cannot be reached becomes one line a minute with the cause.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from ragspan.addresses import shown_url
+from ragspan.addresses import cause_in, shown_url
 from ragspan.arguments import meant, one_of
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.export_log import with_short_log
+from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider
@@ -30,14 +32,11 @@ if TYPE_CHECKING:
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 ExporterMaker: TypeAlias = "Callable[[Signal, EntryPoint], Any]"
 
-_BY_PROTOCOL = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http", "http/json": "otlp_json_http"}
+_BY_PROTOCOL = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 _REMEDIES = {
-    "otlp_proto_grpc": (
-        "OTLP over gRPC",
-        "pip install opentelemetry-exporter-otlp-proto-grpc, or set it to http/protobuf",
-    ),
-    "otlp_proto_http": ("OTLP over HTTP", "pip install 'ragspan[otlp]'"),
-    "otlp_json_http": ("OTLP as JSON", "set it to http/protobuf"),
+    "otlp_proto_grpc": "OTLP over gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc, or set it to "
+    "http/protobuf",
+    "otlp_proto_http": "OTLP over HTTP, but none is installed: pip install 'ragspan[otlp]'",
 }
 GRPC_PORT, HTTP_PORT = 4317, 4318
 _ITEMS: Mapping[Signal, str] = {"traces": "spans", "metrics": "metrics", "logs": "logs"}
@@ -59,19 +58,10 @@ class EnvironmentProviders:
                 provider.shutdown()
 
 
-def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
-    """The exporter, which configures itself from the environment."""
-    made = entry.load()()
-    if entry.name not in _BY_PROTOCOL.values():
-        return made
-    usual = f"http://localhost:{GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else HTTP_PORT}"
-    return with_short_log(made, _ITEMS[signal], shown_url(endpoint(signal) or usual))
-
-
 def providers_from_environment(
     resource_attributes: Mapping[str, Any] | None = None,
     *,
-    make: ExporterMaker = make_exporter,
+    make: ExporterMaker | None = None,
     processor: Callable[[Sequence[SpanExporter]], SpanProcessor] | None = None,
     id_generator: IdGenerator | None = None,
 ) -> EnvironmentProviders:
@@ -80,7 +70,7 @@ def providers_from_environment(
     Args:
         resource_attributes: those that the application has set in code; `OTEL_RESOURCE_ATTRIBUTES` and
             `OTEL_SERVICE_NAME` add the missing ones.
-        make: makes each exporter.
+        make: makes each exporter; by default `make_exporter`.
         processor: makes one processor for all exporters, in place of a batch processor for each.
         id_generator: in place of the SDK's own.
 
@@ -101,6 +91,42 @@ def providers_from_environment(
         meter_provider=meter_provider(resource, make),
         logger_provider=logger_provider(resource, make) if exporter_names("logs") else None,
     )
+
+
+def meter_provider(
+    resource: Resource | None = None, make: ExporterMaker | None = None, *, shutdown_on_exit: bool = False
+) -> MeterProvider:
+    """A new meter provider with the exporters that the environment names; raises like `exporters`."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+
+    readers = [
+        exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter)
+        for exporter in exporters("metrics", make)
+    ]
+    return MeterProvider(readers, resource=resource, shutdown_on_exit=shutdown_on_exit)
+
+
+def logger_provider(
+    resource: Resource | None = None, make: ExporterMaker | None = None, *, shutdown_on_exit: bool = False
+) -> LoggerProvider:
+    """A new logger provider with the exporters that the environment names; raises like `exporters`."""
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+
+    provider = LoggerProvider(resource=resource, shutdown_on_exit=shutdown_on_exit)
+    for exporter in exporters("logs", make):
+        provider.add_log_record_processor(BatchLogRecordProcessor(cast("Any", exporter)))
+    return provider
+
+
+def exporters(signal: Signal, make: ExporterMaker | None = None) -> list[Any]:
+    """New exporters of a signal, those that the environment names.
+
+    Raises:
+        ConfigurationError: one of them is not installed, or the protocol is unknown.
+    """
+    return [(make or make_exporter)(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
 
 
 def exporter_is_configured() -> bool:
@@ -145,67 +171,81 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
         ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    asking, candidates = _candidates(signal) if name == "otlp" else (None, [name])
-    for candidate in candidates:
-        if candidate in installed:
-            return installed[candidate]
-    by_name = f"OTEL_{signal.upper()}_EXPORTER"
+    asking = f"OTEL_{signal.upper()}_EXPORTER"
     if name != "otlp":
+        if name in installed:
+            return installed[name]
         known = ", ".join(sorted(installed)) or "none"
         raise ConfigurationError(
-            f"{by_name} asks for {name!r}, but no such exporter is installed{meant(name, ['otlp', *installed])}; there are: {known}; "
+            f"{asking} asks for {name!r}, but no such exporter is installed{meant(name, ['otlp', *installed])}; there are: {known}; "
             "for OTLP over HTTP: otlp"
         )
-    asking = asking or (by_name if variable(by_name) else "OTEL_EXPORTER_OTLP_ENDPOINT")
-    way, remedy = _REMEDIES.get(candidates[0] if len(candidates) == 1 else "", _REMEDIES["otlp_proto_http"])
-    raise ConfigurationError(f"{asking} asks for an exporter of {way}, but none is installed: {remedy}")
-
-
-def _candidates(signal: Signal) -> tuple[str | None, Sequence[str]]:
-    """The variable that names the protocol, if one does, and the exporters that would do."""
-    for name in (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        protocol = variable(name)
-        if protocol is not None:
-            one_of(*_BY_PROTOCOL).check(name, protocol)
-            return name, [_BY_PROTOCOL[protocol]]
-    http_first = ["otlp_proto_http", "otlp_proto_grpc"]
+    candidates = ["otlp_proto_http", "otlp_proto_grpc"]
+    asking = asking if variable(asking) else "OTEL_EXPORTER_OTLP_ENDPOINT"
     with contextlib.suppress(ValueError):  # not a URL
-        if urlsplit(endpoint(signal) or "").port == GRPC_PORT:
-            return None, http_first[::-1]
-    return None, http_first
+        candidates = candidates[::-1] if urlsplit(endpoint(signal) or "").port == GRPC_PORT else candidates
+    for by_protocol in ("OTEL_EXPORTER_OTLP_PROTOCOL", f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL"):
+        if (protocol := variable(by_protocol)) is not None:
+            one_of(*_BY_PROTOCOL).check(by_protocol, protocol)
+            asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
+    found = next((installed[candidate] for candidate in candidates if candidate in installed), None)
+    if found is None:
+        remedy = _REMEDIES[candidates[0] if len(candidates) == 1 else "otlp_proto_http"]
+        raise ConfigurationError(f"{asking} asks for an exporter of {remedy}")
+    return found
 
 
-def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
-    """New exporters of a signal, those that the environment names.
+def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
+    """The exporter, which configures itself from the environment, and logs one line a minute while its endpoint is away."""
+    made = entry.load()()
+    if entry.name not in _BY_PROTOCOL.values():
+        return made
+    usual = f"http://localhost:{GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else HTTP_PORT}"
+    what, address, export = _ITEMS[signal], shown_url(endpoint(signal) or usual), made.export
+    line = "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s"
 
-    Raises:
-        ConfigurationError: one of them is not installed, or the protocol is unknown.
+    def exported(*arguments: Any, **named: Any) -> Any:
+        with hearing(lambda cause: _log.report(f"{what} {address}", line, what, address, cause)):
+            return export(*arguments, **named)
+
+    made.export = exported
+    return made
+
+
+_EXPORTERS = "opentelemetry.exporter."
+_GIVEN_UP = "due to timeout"  # says this of every batch that it gives up, whatever the cause was
+_hears: ContextVar[Callable[[str], bool] | None] = ContextVar("ragspan_export_hears", default=None)
+_log = ThrottledLog()
+
+
+@contextlib.contextmanager
+def hearing(on_cause: Callable[[str], None]) -> Iterator[None]:
+    """Tell why an endpoint cannot be reached, when an exporter would first log it inside, and let it log nothing from then on.
+
+    Only what is logged inside is touched, in its own thread: exporters that the application has made log as ever.
     """
-    return [make(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
+    is_told = False
+
+    def hear(words: str) -> bool:
+        nonlocal is_told
+        cause = None if is_told else cause_in(words.replace(_GIVEN_UP, ""))
+        if cause is not None:
+            is_told = True
+            on_cause(cause)
+        return is_told
+
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith(_EXPORTERS)]:
+        logger = logging.getLogger(name)
+        if _is_not_heard not in logger.filters:
+            logger.addFilter(_is_not_heard)
+    token = _hears.set(hear)
+    try:
+        yield
+    finally:
+        _hears.reset(token)
 
 
-def meter_provider(
-    resource: Resource | None = None, make: ExporterMaker = make_exporter, *, shutdown_on_exit: bool = False
-) -> MeterProvider:
-    """A new meter provider with the exporters that the environment names; raises like `exporters`."""
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
-
-    readers = [
-        exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter)
-        for exporter in exporters("metrics", make)
-    ]
-    return MeterProvider(readers, resource=resource, shutdown_on_exit=shutdown_on_exit)
-
-
-def logger_provider(
-    resource: Resource | None = None, make: ExporterMaker = make_exporter, *, shutdown_on_exit: bool = False
-) -> LoggerProvider:
-    """A new logger provider with the exporters that the environment names; raises like `exporters`."""
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-
-    provider = LoggerProvider(resource=resource, shutdown_on_exit=shutdown_on_exit)
-    for exporter in exporters("logs", make):
-        provider.add_log_record_processor(BatchLogRecordProcessor(cast("Any", exporter)))
-    return provider
+def _is_not_heard(record: logging.LogRecord) -> bool:
+    """A filter of the exporters' loggers."""
+    hear = _hears.get()
+    return hear is None or record.levelno < logging.WARNING or not hear(record.getMessage())

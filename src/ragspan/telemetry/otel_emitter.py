@@ -21,22 +21,14 @@ from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.records import RagRecord, Retrieval, SpanAnchor
+from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.answer_spans import (
-    AnswerSpans,
-    add_evaluation,
-    end_answer,
-    finish_answer,
-    start_answer,
-    start_steps,
-)
+from ragspan.telemetry.answer_spans import add_evaluation, end_answer, finish_answer, start_answer, start_steps
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.emitter_protocols import AnswerHandle
 from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
-from ragspan.telemetry.provider_end import Engine, exports_spans
-from ragspan.telemetry.providers import Providers
+from ragspan.telemetry.providers import Engine, Providers, exports_spans
 from ragspan.telemetry.score_attributes import event_attributes, measured
 from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
@@ -80,7 +72,7 @@ class OTelEmitter(EmitterOptions):
         watch_forks(self, OTelEmitter._forget)
 
     def _forget(self) -> None:
-        self.unfinished: dict[_AnswerSpan, AnswerSpans] = {}
+        self.unfinished: dict[_AnswerSpan, tuple[Span, tuple[Span, ...]]] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
     def is_used_by(self, engine: Engine) -> None:
@@ -93,15 +85,14 @@ class OTelEmitter(EmitterOptions):
 
         With `spans="scores"` no span is started for an answer that ran under one: that one is the answer's.
         """
-        searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self.is_closed:
-            return _AnswerSpan(self, record, None, ())
+            return _AnswerSpan(self, record, None)
         # The global one may have been set since.
         provider = self.tracer_provider or trace.get_tracer_provider()
         self.exports_spans = exports_spans(provider, self._engines, self._log)
         if self.spans == "scores" and is_valid(record.parent):
-            return _AnswerSpan(self, record, record.parent, searches)
-        if not self._has_warned and any(searches):
+            return _AnswerSpan(self, record, record.parent)
+        if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
             self._has_warned = True
             self._log.report("traced_twice", _TRACED_TWICE)
         span = start_answer(self.providers.tracer, record, self.content)
@@ -113,23 +104,18 @@ class OTelEmitter(EmitterOptions):
                 self._log.report(
                     "no_tracer_provider", *([_NO_TRACER_PROVIDER] if why is None else [_SWITCHED_OFF, why])
                 )
-            return _AnswerSpan(self, record, None, searches)
+            return _AnswerSpan(self, record, None)
         if not span.is_recording():
-            return _AnswerSpan(self, record, anchor_of(span_context), searches)
-        spans = AnswerSpans(span, self._start_steps(span, record) if record.steps else ())
-        pairs = zip(spans.steps, record.steps, strict=False)
-        found = tuple(anchor_of(one.get_span_context()) for one, step in pairs if isinstance(step, Retrieval))
-        answer = _AnswerSpan(self, record, anchor_of(span_context), found)
-        self.unfinished[answer] = spans
-        return answer
-
-    def _start_steps(self, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-        """Start the spans of the steps with the answer's, so that other emitters know them before it ends."""
+            return _AnswerSpan(self, record, anchor_of(span_context))
+        steps: tuple[Span, ...] = ()
         try:
-            return start_steps(self.providers.tracer, answer, record)
+            steps = start_steps(self.providers.tracer, span, record)
         except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
-            self._log.report("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
-            return ()
+            kind = type(error).__name__
+            self._log.report("steps", "the spans of an answer's steps could not be started: %s", kind)
+        answer = _AnswerSpan(self, record, anchor_of(span_context))
+        self.unfinished[answer] = span, steps
+        return answer
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other; True only if all succeeded.
@@ -153,7 +139,6 @@ class _AnswerSpan:
     emitter: OTelEmitter
     record: RagRecord
     span: SpanAnchor | None
-    retrieval_spans: tuple[SpanAnchor | None, ...]
 
     @property
     def holds_scores(self) -> bool:
@@ -171,10 +156,10 @@ class _AnswerSpan:
             return
         spans = self.emitter.unfinished.pop(self, None)
         if spans is not None:
-            finish_answer(spans, scored, self.emitter)
+            finish_answer(*spans, scored, self.emitter)
         elif self.emitter.spans == "scores":
             self._add_evaluations(scored)
-        self._signal(scored, None if spans is None else spans.answer)
+        self._signal(scored, None if spans is None else spans[0])
 
     def late(self, scored: ScoredRecord) -> None:
         """Write the outcomes on evaluation spans below the answer's."""
@@ -186,7 +171,7 @@ class _AnswerSpan:
         """End the spans as they are."""
         spans = self.emitter.unfinished.pop(self, None)
         if spans is not None:
-            end_answer(spans, self.record)
+            end_answer(*spans, self.record)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
         target, options = self.span or self.record.parent, self.emitter

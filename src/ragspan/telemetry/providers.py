@@ -1,7 +1,11 @@
-"""The OpenTelemetry providers that an emitter was given, or else the global ones.
+"""The OpenTelemetry providers that we write to: those that an emitter was given, or else the global ones.
 
 An application may set its global providers after ragspan's engine was made. What the API's own defaults give out until then
 follows them.
+
+Many programs end with `provider.shutdown()`. Answers may wait for their scores then, and a provider that is shut down drops the
+spans that end after it. So before a provider's own processors shut down, engines that write there get their `exit_timeout` to
+finish, and one line says what they cannot finish. From then on nothing is judged for this provider.
 """
 
 from __future__ import annotations
@@ -9,10 +13,12 @@ from __future__ import annotations
 import functools
 import logging
 import netrc  # noqa: F401 - else `requests` imports it at the first export, in a thread, and a fork may come at that moment
+import sys
 import time
 import weakref
+from collections.abc import Iterable
 from importlib import metadata
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
@@ -23,11 +29,15 @@ from ragspan.arguments import has_methods
 from ragspan.process import in_use
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
-from ragspan.telemetry.provider_end import is_read
-from ragspan.throttled_log import log_line
+from ragspan.throttled_log import ThrottledLog, log_line
+
+if TYPE_CHECKING:  # loading telemetry loads no SDK
+    from opentelemetry.sdk.trace import SpanProcessor
 
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
+_OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
+_TOO_EARLY = "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
 
 # All uses are single operations of the dictionary, so there is no lock that a fork could leave held.
 _flushed_as_well: dict[weakref.ref[Flushable], None] = {}
@@ -39,6 +49,15 @@ class Flushable(Protocol):
     def force_flush(self, timeout_millis: int) -> object: ...
 
 
+class Engine(Protocol):
+    """What writes to a provider, and may have work to finish."""
+
+    @property
+    def exit_timeout(self) -> float: ...
+
+    def flush(self, timeout: float) -> bool: ...
+
+
 def flush_as_well(flushable: Flushable) -> None:
     """Flush this after the providers: their SDK does not flush an exporter, it only calls `export`."""
     _flushed_as_well[weakref.ref(flushable, lambda reference: _flushed_as_well.pop(reference, None))] = None
@@ -46,14 +65,24 @@ def flush_as_well(flushable: Flushable) -> None:
 
 def flush_spans(timeout: float) -> bool:
     """Have the spans exported that wait at any provider that somebody here writes to; True if all were in time."""
-    ends_at = time.monotonic() + timeout
     with suppressed():
-        done = [_force_flush(one, ends_at) for one in (*in_use.provider_ends, *_also_flushed())]
-    return all(done)
+        return _flush_all(in_use.provider_ends, timeout)
 
 
-def _also_flushed() -> list[Flushable]:
-    return [one for reference in list(_flushed_as_well) if (one := reference()) is not None]
+def _flush_all(providers: Iterable[Any], timeout: float) -> bool:
+    """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
+    ends_at, is_done = time.monotonic() + timeout, True
+    also = [one for reference in list(_flushed_as_well) if (one := reference()) is not None]
+    for one in (*providers, *also):
+        if not callable(getattr(one, "force_flush", None)):
+            continue
+        seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
+        try:
+            is_done = one.force_flush(int(seconds * 1000)) is not False and is_done
+        except Exception as error:  # noqa: BLE001 - a provider of the application's
+            is_done = False
+            log_line(logging.WARNING, "flushing %s failed: %s", type(one).__name__, type(error).__name__)
+    return is_done
 
 
 class Providers:
@@ -86,33 +115,91 @@ class Providers:
     @property
     def has_metrics(self) -> bool:
         """Whether scores are measured, and somebody reads them."""
-        return is_read(self._given["meter"] or metrics.get_meter_provider())
+        return _is_read(self._given["meter"] or metrics.get_meter_provider())
 
     @property
     def has_events(self) -> bool:
         """Whether somebody gets the events of scores."""
-        return is_read(self._given["logger"] or _logs.get_logger_provider())
+        return _is_read(self._given["logger"] or _logs.get_logger_provider())
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
-        ends_at = time.monotonic() + timeout
-        current: tuple[Any, ...] = (
-            self._given["tracer"] or trace.get_tracer_provider(),
-            self._given["meter"] or metrics.get_meter_provider(),
-            self._given["logger"] or _logs.get_logger_provider(),
-            *_also_flushed(),
-        )
-        done = [_force_flush(one, ends_at) for one in current if callable(getattr(one, "force_flush", None))]
-        return all(done)
+        usual = (trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider())
+        return _flush_all((given or one for given, one in zip(self._given.values(), usual, strict=True)), timeout)
 
 
-def _force_flush(one: Flushable, ends_at: float) -> bool:
-    seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
-    try:
-        return one.force_flush(int(seconds * 1000)) is not False
-    except Exception as error:  # noqa: BLE001 - a provider of the application's
-        log_line(logging.WARNING, "flushing %s failed: %s", type(one).__name__, type(error).__name__)
+class ProviderEnd:
+    """Waits for the end of one provider: a span processor of the SDK's that does nothing with spans."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.engines: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """Let the span pass."""
+
+    on_end = _on_ending = on_start
+
+    def shutdown(self) -> None:
+        """Let the engines finish, all in the same time."""
+        if self.is_over:
+            return
+        began = time.monotonic()
+        done = [engine.flush(max(0.0, engine.exit_timeout + began - time.monotonic())) for engine in list(self.engines)]
+        self.is_over = True
+        if not all(done):
+            log_line(logging.WARNING, _TOO_EARLY)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - the SDK's signature
+        """True: nothing waits here."""
+        return True
+
+
+def exports_spans(provider: object, engines: Iterable[Engine], log: ThrottledLog) -> bool:
+    """Whether somebody gets the spans of this provider, which waits for these engines before it ends.
+
+    Where that cannot be seen, it is taken to be so.
+    """
+    if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
         return False
+    sdk = sys.modules.get("opentelemetry.sdk.trace")
+    end: ProviderEnd | None = None
+    if sdk is not None and isinstance(provider, sdk.TracerProvider):
+        end = in_use.provider_ends.get(provider)
+        if end is None:
+            end = in_use.provider_ends.setdefault(provider, ProviderEnd())
+            _put_first(end, provider)
+        end.engines.update(engines)
+        if end.is_over:
+            log.report("provider_over", _OVER)
+            return False
+    processors = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", None)
+    return processors is None or any(one is not end for one in processors)
+
+
+def _put_first(end: ProviderEnd, provider: Any) -> None:
+    """Before the exporting processors: the SDK shuts processors down in their order, and has no other way to come first."""
+    every = getattr(provider, "_active_span_processor", None)
+    lock = getattr(every, "_lock", None)
+    if every is None or lock is None or not isinstance(getattr(every, "_span_processors", None), tuple):
+        provider.add_span_processor(cast("SpanProcessor", end))
+        return
+    with lock:
+        every._span_processors = (end, *every._span_processors)  # noqa: SLF001
+
+
+def _is_read(provider: object) -> bool:
+    """Whether this provider of metrics or of logs is an SDK's, is not switched off or shut down, and has somebody to send to."""
+    if not callable(getattr(provider, "force_flush", None)) or getattr(provider, "_disabled", False):
+        return False
+    processors = getattr(provider, "_multi_log_record_processor", None)
+    readers = getattr(provider, "_metric_readers", getattr(processors, "_log_record_processors", None))
+    return not _is_over(provider) and (readers is None or any(not _is_over(one) for one in readers))
+
+
+def _is_over(one: object) -> bool:
+    """Whether this part of the SDK was shut down, as far as one sees: a provider of logs itself does not know it."""
+    return any(getattr(part, "_shutdown", None) is True for part in (one, getattr(one, "_batch_processor", None)))
 
 
 @functools.cache

@@ -51,9 +51,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
         **{semconv.SCREEN + metric: score.screen and float(score.screen.value) for metric, score in scores.items()},
         **{semconv.CAUSE + metric: score.cause for metric, score in scores.items() if score.causes},
-        **{
-            semconv.FALLBACK + metric: score.fallback and clean_name(score.fallback) for metric, score in scores.items()
-        },
+        **{semconv.FALLBACK + metric: score.fallback for metric, score in scores.items()},
     }
     yield from ({key: value} for key, value in singles.items())
     question = record.question if allows("spans", hidden_as="inputs") else None
@@ -69,7 +67,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
     for metric, score in scores.items():
         yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
-        yield {semconv.JUDGE_OF + metric: score.judge and clean_name(score.judge)}
+        yield {semconv.JUDGE_OF + metric: score.judge}
         for name, figure in score.details.items():
             yield {f"{semconv.DETAIL}{metric}.{name}": figure}
     if options.openinference:
@@ -109,11 +107,11 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
                 semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
                 semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
-                semconv.JUDGE: outcome.judge and clean_name(outcome.judge),
-                semconv.PROMPT_VERSION: outcome.prompt_version and clean_name(outcome.prompt_version),
+                semconv.JUDGE: outcome.judge,
+                semconv.PROMPT_VERSION: outcome.prompt_version,
                 semconv.SCREEN + metric: outcome.screen and float(outcome.screen.value),
                 semconv.CAUSE + metric: outcome.cause if outcome.causes else None,
-                semconv.FALLBACK + metric: outcome.fallback and clean_name(outcome.fallback),
+                semconv.FALLBACK + metric: outcome.fallback,
             }
         case MetricFailure():
             return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
@@ -151,7 +149,7 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
             {
                 semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: one.label,
-                semconv.JUDGE: one.judge and clean_name(one.judge),
+                semconv.JUDGE: one.judge,
                 semconv.ASKED: why,
             },
         )
@@ -160,7 +158,7 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
 def response_id(record: RagRecord) -> str | None:
     """The provider's id of the judged reply, which is the last one of the answer's models."""
     last = max(record.generations, key=lambda one: one.ended_ns, default=None)
-    return last.response_id and clean_name(last.response_id) if last is not None else None
+    return last.response_id if last is not None else None
 
 
 def _joined(names: Iterable[str | None]) -> str | None:

@@ -91,19 +91,17 @@ class SelfMetrics:
             case MetricFailure():
                 result, reason = semconv.RESULT_FAILED, error_type(outcome.error_type)
             case Score():  # the reason says why a fallback judge gave the score
-                result, reason = semconv.RESULT_SCORED, outcome.fallback and clean_name(outcome.fallback)
+                result, reason = semconv.RESULT_SCORED, outcome.fallback
         about = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
         self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason}))
         if isinstance(outcome, Score) and outcome.causes:
-            step = outcome.losing_step and clean_name(outcome.losing_step)
-            judge = {semconv.JUDGE: outcome.judge and clean_name(outcome.judge)}
+            step = outcome.losing_step
+            judge = {semconv.JUDGE: outcome.judge}
             self._causes.add(1, encodable({**about, **judge, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count the time, tokens and cost of one metric for one record."""
-        attributes = encodable(
-            {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric), semconv.JUDGE: judge and clean_name(judge)}
-        )
+        attributes = encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(metric), semconv.JUDGE: judge})
         self._duration.record(seconds, attributes)
         if usage is None:
             return

@@ -32,21 +32,18 @@ def essentials(step: Step) -> Attributes:
     """The attributes at the start of the span, for a sampler."""
     match step:
         case ToolCall():
-            return {
-                semconv.GEN_AI_TOOL_NAME: clean_name(step.name),
-                semconv.GEN_AI_TOOL_CALL_ID: step.call_id and clean_name(step.call_id),
-            }
+            return {semconv.GEN_AI_TOOL_NAME: step.name, semconv.GEN_AI_TOOL_CALL_ID: step.call_id}
         case Retrieval():
             return {
-                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id and clean_name(step.data_source_id),
+                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id,
                 semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
-                semconv.GEN_AI_TOOL_NAME: step.tool_name and clean_name(step.tool_name),
-                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id and clean_name(step.tool_call_id),
+                semconv.GEN_AI_TOOL_NAME: step.tool_name,
+                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id,
             }
         case Generation():
             return {
-                semconv.GEN_AI_PROVIDER_NAME: step.provider and clean_name(step.provider),
-                semconv.GEN_AI_REQUEST_MODEL: step.model and clean_name(step.model),
+                semconv.GEN_AI_PROVIDER_NAME: step.provider,
+                semconv.GEN_AI_REQUEST_MODEL: step.model,
                 semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
             }
         case _:
@@ -55,43 +52,51 @@ def essentials(step: Step) -> Attributes:
 
 def step_groups(step: Step, options: EmitterOptions) -> Iterator[Attributes]:
     """The other attributes."""
+    shows_input = options.content.allows("spans", hidden_as="inputs")
+    shows_output = options.content.allows("spans", hidden_as="outputs")
     match step:
         case ToolCall():
-            return _tool_groups(step, options)
+            yield {semconv.TOOL_NAME: step.name if options.openinference else None}
+            yield _texts(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, _INPUT, step.arguments if shows_input else None)
+            yield _texts(semconv.GEN_AI_TOOL_CALL_RESULT, _OUTPUT, step.result if shows_output else None)
         case Retrieval():
-            return _retrieval_groups(step, options)
+            yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: _ids_and_scores(step.contexts)}
+            yield _texts(semconv.GEN_AI_RETRIEVAL_QUERY_TEXT, _INPUT, step.query if shows_input else None)
+            yield from _documents(semconv.RETRIEVAL_DOCUMENTS, step.contexts, options)
         case Reranking():
-            return _reranking_groups(step, options)
+            yield {semconv.RERANKER_TOP_K: step.top_k, semconv.RERANKER_MODEL_NAME: step.model}
+            yield _texts(semconv.RERANKER_QUERY, _INPUT, step.query if shows_input else None)
+            yield from _documents(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, options)
+            yield from _documents(semconv.RERANKER_INPUT_DOCUMENTS, step.given, options)
         case Generation():
-            return _generation_groups(step, options)
+            yield from _generation_groups(step)
+            # The reply first, then the prompt from its last message to its first.
+            if shows_output and step.reply is not None:
+                yield from _reply_groups(step.reply, step.finish_reason, options)
+            if shows_input and step.prompt:
+                yield from _prompt_groups(step.prompt, options)
 
 
-def _tool_groups(call: ToolCall, options: EmitterOptions) -> Iterator[Attributes]:
-    if options.openinference:
-        yield {semconv.TOOL_NAME: clean_name(call.name)}
-    if call.arguments is not None and options.content.allows("spans", hidden_as="inputs"):
-        yield {
-            semconv.GEN_AI_TOOL_CALL_ARGUMENTS: call.arguments,
-            semconv.INPUT_VALUE: call.arguments,
-            semconv.INPUT_MIME_TYPE: _mime_type(call.arguments),
-        }
-    if call.result is not None and options.content.allows("spans", hidden_as="outputs"):
-        yield {
-            semconv.GEN_AI_TOOL_CALL_RESULT: call.result,
-            semconv.OUTPUT_VALUE: call.result,
-            semconv.OUTPUT_MIME_TYPE: _mime_type(call.result),
-        }
+_INPUT = (semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE)
+_OUTPUT = (semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE)
 
 
-def _mime_type(text: str) -> str:
-    return semconv.MIME_JSON if text.startswith(("{", "[")) else semconv.MIME_TEXT
+def _texts(name: str, copy: tuple[str, str], text: str | None) -> Attributes:
+    """A text under its own name and under OpenInference's names for it and its type."""
+    if text is None:
+        return {}
+    return {
+        name: text,
+        copy[0]: text,
+        copy[1]: semconv.MIME_JSON if text.startswith(("{", "[")) else semconv.MIME_TEXT,
+    }
 
 
-def _generation_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
-    first_ns = generation.first_token_ns
+def _generation_groups(generation: Generation) -> Iterator[Attributes]:
+    first_ns, counts = generation.first_token_ns, (generation.input_tokens, generation.output_tokens)
     yield {
-        semconv.GEN_AI_RESPONSE_ID: generation.response_id and clean_name(generation.response_id),
-        semconv.GEN_AI_RESPONSE_MODEL: generation.response_model and clean_name(generation.response_model),
+        semconv.GEN_AI_RESPONSE_ID: generation.response_id,
+        semconv.GEN_AI_RESPONSE_MODEL: generation.response_model,
         semconv.GEN_AI_USAGE_INPUT_TOKENS: generation.input_tokens,
         semconv.GEN_AI_USAGE_OUTPUT_TOKENS: generation.output_tokens,
         semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: generation.cached_tokens,
@@ -101,47 +106,14 @@ def _generation_groups(generation: Generation, options: EmitterOptions) -> Itera
         ),
     }
     yield {
-        semconv.LLM_MODEL_NAME: generation.model and clean_name(generation.model),
-        semconv.LLM_PROVIDER: generation.provider and clean_name(generation.provider),
+        semconv.LLM_MODEL_NAME: generation.model,
+        semconv.LLM_PROVIDER: generation.provider,
         semconv.LLM_TOKEN_COUNT_PROMPT: generation.input_tokens,
         semconv.LLM_TOKEN_COUNT_COMPLETION: generation.output_tokens,
-        semconv.LLM_TOKEN_COUNT_TOTAL: _total_tokens(generation),
+        semconv.LLM_TOKEN_COUNT_TOTAL: None if None in counts else sum(count or 0 for count in counts),
         semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: generation.cached_tokens,
-        semconv.LLM_FINISH_REASON: generation.finish_reason and clean_name(generation.finish_reason),
+        semconv.LLM_FINISH_REASON: generation.finish_reason,
     }
-    yield from _message_groups(generation, options)
-
-
-def _total_tokens(generation: Generation) -> int | None:
-    if generation.input_tokens is None or generation.output_tokens is None:
-        return None
-    return generation.input_tokens + generation.output_tokens
-
-
-def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Attributes]:
-    query = retrieval.query if options.content.allows("spans", hidden_as="inputs") else None
-    yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: _ids_and_scores(retrieval.contexts)}
-    if query is not None:
-        yield {
-            semconv.INPUT_VALUE: query,
-            semconv.INPUT_MIME_TYPE: semconv.MIME_TEXT,
-            semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: query,
-        }
-    yield from _documents(semconv.RETRIEVAL_DOCUMENTS, retrieval.contexts, options)
-
-
-def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Attributes]:
-    """The documents in its result first, then those that it was given."""
-    query = reranking.query if options.content.allows("spans", hidden_as="inputs") else None
-    yield {
-        semconv.RERANKER_TOP_K: reranking.top_k,
-        semconv.RERANKER_MODEL_NAME: reranking.model and clean_name(reranking.model),
-        semconv.RERANKER_QUERY: query,
-        semconv.INPUT_VALUE: query,
-        semconv.INPUT_MIME_TYPE: None if query is None else semconv.MIME_TEXT,
-    }
-    yield from _documents(semconv.RERANKER_OUTPUT_DOCUMENTS, reranking.contexts, options)
-    yield from _documents(semconv.RERANKER_INPUT_DOCUMENTS, reranking.given, options)
 
 
 def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: EmitterOptions) -> Iterator[Attributes]:
@@ -151,7 +123,7 @@ def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: Emit
         return
     for index, context in enumerate(contexts[: MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS]):
         document: dict[str, object] = {
-            semconv.DOCUMENT_ID.format(among, index): context.id and clean_name(context.id),
+            semconv.DOCUMENT_ID.format(among, index): context.id,
             semconv.DOCUMENT_SCORE.format(among, index): context.score,
         }
         if content:
@@ -174,25 +146,24 @@ def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
     return json_list(documents)
 
 
-def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
-    """The reply first, then the prompt from its last message to its first."""
-    allows = options.content.allows
-    if allows("spans", hidden_as="outputs") and generation.reply is not None:
-        reply = fitted([generation.reply])
-        about = {} if generation.finish_reason is None else {"finish_reason": generation.finish_reason}
-        yield {semconv.GEN_AI_OUTPUT_MESSAGES: _json([_as_json(one) | about for one in reply])}
-        if options.openinference:
-            yield from _openinference(semconv.LLM_OUTPUT_MESSAGES, reply)
-    if allows("spans", hidden_as="inputs") and generation.prompt:
-        prompt = fitted(generation.prompt)
-        instructions = [_text_part(one.text) for one in prompt if one.role == "system"]
-        spoken = [_as_json(one) for one in prompt if one.role != "system"]
-        yield {
-            semconv.GEN_AI_INPUT_MESSAGES: _json(spoken) if spoken else None,
-            semconv.GEN_AI_SYSTEM_INSTRUCTIONS: _json(instructions) if instructions else None,
-        }
-        if options.openinference:
-            yield from reversed([*_openinference(semconv.LLM_INPUT_MESSAGES, prompt)])
+def _reply_groups(message: Message, finish_reason: str | None, options: EmitterOptions) -> Iterator[Attributes]:
+    reply = fitted([message])
+    about = {} if finish_reason is None else {"finish_reason": finish_reason}
+    yield {semconv.GEN_AI_OUTPUT_MESSAGES: _json([_as_json(one) | about for one in reply])}
+    if options.openinference:
+        yield from _openinference(semconv.LLM_OUTPUT_MESSAGES, reply)
+
+
+def _prompt_groups(messages: Sequence[Message], options: EmitterOptions) -> Iterator[Attributes]:
+    prompt = fitted(messages)
+    instructions = [{"type": "text", "content": one.text} for one in prompt if one.role == "system"]
+    spoken = [_as_json(one) for one in prompt if one.role != "system"]
+    yield {
+        semconv.GEN_AI_INPUT_MESSAGES: _json(spoken) if spoken else None,
+        semconv.GEN_AI_SYSTEM_INSTRUCTIONS: _json(instructions) if instructions else None,
+    }
+    if options.openinference:
+        yield from reversed([*_openinference(semconv.LLM_INPUT_MESSAGES, prompt)])
 
 
 def fitted(messages: Sequence[Message]) -> list[Message]:
@@ -229,13 +200,9 @@ def _as_json(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         parts = [{"type": "tool_call_response", "id": message.tool_call_id, "response": message.text}]
     else:
-        parts = [_text_part(message.text)] if message.text else []
+        parts = [{"type": "text", "content": message.text}] if message.text else []
         parts += [_request_part(request) for request in message.tool_requests]
     return {"role": message.role, "parts": parts}
-
-
-def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "content": text}
 
 
 def _request_part(request: ToolRequest) -> dict[str, Any]:
@@ -255,8 +222,7 @@ def _openinference(among: str, messages: Sequence[Message]) -> Iterator[Attribut
         attributes: dict[str, object] = {
             semconv.MESSAGE_ROLE.format(among, index): message.role,
             semconv.MESSAGE_CONTENT.format(among, index): message.text or None,
-            semconv.MESSAGE_TOOL_CALL_ID.format(among, index): message.tool_call_id
-            and clean_name(message.tool_call_id),
+            semconv.MESSAGE_TOOL_CALL_ID.format(among, index): message.tool_call_id,
         }
         for place, request in enumerate(message.tool_requests):
             attributes |= {

@@ -5,8 +5,7 @@ The tools' own clients are not used: they bring packages, threads and time limit
 Guarantees:
 - A client may be used by several threads at the same time. The child of a fork has connections of its own.
 - Requests is imported with the first request, in the thread that makes it.
-- A reply has the bounds of `ragspan.tools.sessions`: a number of bytes, the time limit in all, and no redirect.
-- No request is tried twice.
+- A reply is read up to a number of bytes, unpacked. No redirect is followed, and no request is tried twice.
 - What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
 """
 
@@ -26,9 +25,7 @@ from ragspan.forks import keep_inherited, watch_forks
 from ragspan.tools.queue import BatchRejected, Unavailable
 
 if TYPE_CHECKING:
-    import requests
-
-    from ragspan.tools.sessions import BoundedSession
+    from ragspan.tools.sessions import ToolSession
 
 MAX_REPLY = 1024 * 1024
 """Bytes of a reply to what was written that are read, unpacked; usual ones have some hundreds."""
@@ -36,6 +33,7 @@ MAX_PAGE = 16 * 1024 * 1024
 """The same of a reply that is read for its content, such as a page of stored traces."""
 TOO_LARGE = "reply_too_large"
 """Why a reply could not be read that has more bytes than its bound."""
+_PIECE = 16 * 1024
 _CONNECT_TIMEOUT = 5.0  # seconds
 _NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
@@ -57,8 +55,8 @@ class Endpoint:
     """Without a slash at its end, and without credentials."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """For each request, by lower-case name; the authorization is one of them."""
-    timeout: float = 10.0
-    """Seconds that it may take to answer, to the last byte."""
+    timeout: float = 30.0
+    """Seconds that it may take to answer."""
     certificates: str | None = None
     """A file or folder of certificate authorities to trust in place of the usual ones."""
     client_certificate: str | None = None
@@ -128,7 +126,7 @@ class HttpClient:
         self.endpoint = endpoint
         self._size = size
         self._most = most
-        self._session: BoundedSession | None = None
+        self._session: ToolSession | None = None
         watch_forks(self, HttpClient._leave_to_parent)
 
     def call(
@@ -144,18 +142,27 @@ class HttpClient:
         import requests
 
         if self._session is None:  # two threads may both make one: the later one is kept
-            self._session = session_for(self.endpoint, size=self._size, most=self._most)
+            self._session = session_for(self.endpoint, size=self._size)
         timeout = self.endpoint.timeout
         limits = (min(timeout, _CONNECT_TIMEOUT), timeout)
+        url, content = self.endpoint.url + path, bytearray()
         try:
-            response = self._session.request(method, self.endpoint.url + path, params=query, json=json, timeout=limits)
+            with self._session.request(method, url, params=query, json=json, timeout=limits, stream=True) as response:
+                for piece in response.iter_content(_PIECE):
+                    content += piece
+                    if len(content) >= self._most:
+                        break
         except requests.ReadTimeout:
             raise TimeoutError from None
         except requests.exceptions.InvalidJSONError:
             raise BatchRejected("no_json") from None
+        except requests.exceptions.ContentDecodingError:
+            content.clear()
         except requests.RequestException as error:
             raise Unavailable(cause_of(error) or type(error).__name__) from None
-        return _reply(response, self._most)
+        if response.ok and len(content) >= self._most:
+            raise Unavailable(TOO_LARGE)
+        return _reply(response.status_code, bytes(content), response.headers.get("Retry-After", ""))
 
     def close(self) -> None:
         """Close the connections."""
@@ -168,26 +175,20 @@ class HttpClient:
         self._session = None
 
 
-def session_for(endpoint: Endpoint, *, size: int = 1, most: int = MAX_REPLY) -> BoundedSession:
+def session_for(endpoint: Endpoint, *, size: int = 1) -> ToolSession:
     """A session with our credentials for this server."""
-    from ragspan.tools.sessions import BoundedSession
+    from ragspan.tools.sessions import ToolSession
 
-    session = BoundedSession(size=size, most=most)
-    session.headers.update(endpoint.headers)
-    session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
-    session.verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
-    session.cert = endpoint.client_certificate
-    return session
+    verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
+    return ToolSession(endpoint.headers, verify=verify, certificate=endpoint.client_certificate, size=size)
 
 
-def _reply(response: requests.Response, most: int) -> Reply:
-    status, content, pause = response.status_code, response.content, None
+def _reply(status: int, content: bytes, retry_after: str) -> Reply:
+    pause = None
     with contextlib.suppress(ValueError):  # a date, which servers of scores do not send
-        pause = max(0.0, float(response.headers.get("Retry-After", "")))
+        pause = max(0.0, float(retry_after))
     if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise Unavailable(f"http_{status}", retry_after=pause)
-    if response.ok and len(content) >= most:
-        raise Unavailable(TOO_LARGE)
     try:
         body = loads(content)
     except (ValueError, RecursionError):
@@ -195,7 +196,7 @@ def _reply(response: requests.Response, most: int) -> Reply:
     if isinstance(body, list):
         body = {"items": body}
     is_bare = status in _BARE and not content
-    if response.ok and not isinstance(body, dict) and not is_bare:  # a proxy's page, a captive portal, another server
+    if status < HTTPStatus.BAD_REQUEST and not isinstance(body, dict) and not is_bare:  # a proxy's page, another server
         raise Unavailable("no_json")
     text = content.decode("utf-8", "replace")
     return Reply(status=status, body=body if isinstance(body, dict) else {}, text=text, retry_after=pause)

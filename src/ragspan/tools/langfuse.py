@@ -1,16 +1,12 @@
-"""Puts scores into Langfuse, by its REST API.
+"""Puts scores into Langfuse from version 4 on, by its REST API. Earlier versions take no list of scores.
 
-From version 4 on Langfuse takes a list of scores; if it takes a list in part, it says how many it has refused, not which. Earlier
-versions take scores as events of their ingestion, and answer each. The first batch shows which of the two a server is.
-
-Langfuse takes a score whether or not its trace is there. One with the same id, name and day replaces what was there: the id and the
-time follow from the answer.
+If Langfuse takes a list in part, it says how many it has refused, not which. It takes a score whether or not its trace is there. One
+with the same id, name and day replaces what was there: the id and the time follow from the answer.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
@@ -18,28 +14,15 @@ from typing import Any, Literal
 from ragspan.addresses import basic
 from ragspan.arguments import choice
 from ragspan.config import variable
-from ragspan.tools import (
-    Annotation,
-    BatchRejected,
-    Delivered,
-    Failed,
-    Rejected,
-    ScoreWriter,
-    Unavailable,
-    WriteResult,
-)
-from ragspan.tools.http import Endpoint, Reply
+from ragspan.tools import Annotation, BatchRejected, Delivered, ScoreWriter, Unavailable, WriteResult
+from ragspan.tools.http import Endpoint
 from ragspan.tools.writer import present, stable_id
 
 __all__ = ["LangfuseEmitter"]
 
 _CLOUD = "https://cloud.langfuse.com"
 _LEVEL = choice("observation", "trace")
-_SCORES, _INGESTION = "/api/public/scores", "/api/public/ingestion"
-_ACCEPTED, _BAD_REQUEST, _SERVER_ERROR = 202, 400, 500
-_ABSENT = {404, 405, 410}
-_MAY_PASS = {401, 408, 429}
-"""Statuses of an event that may succeed later, besides a server's errors."""
+_ACCEPTED = 202
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,7 +57,6 @@ class LangfuseEmitter(ScoreWriter):
     def __post_init__(self) -> None:
         _LEVEL.check_fields(self, "level")
         self._environment = self.environment or variable("LANGFUSE_TRACING_ENVIRONMENT")
-        self._takes_lists = True
         super().__post_init__()
 
     def server(self) -> Endpoint:
@@ -84,19 +66,15 @@ class LangfuseEmitter(ScoreWriter):
         return Endpoint.at(*address, headers={"authorization": basic(public, secret)}, timeout=self.timeout)
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
-        """Write the batch by one request, or by two if the first shows that the server is of an earlier version."""
-        scores = [self._score_of(item) for item in batch]
-        refused = None
-        if self._takes_lists:
-            refused = self.client.call("POST", _SCORES, json=scores)
-            if refused.status != _BAD_REQUEST:
-                return _results_of_list(refused, len(batch))
-        events = [_event_of(score) for score in scores]
-        reply = self.client.call("POST", _INGESTION, json={"batch": events})
-        self._takes_lists = reply.status in _ABSENT
+        """Write the batch by one request."""
+        reply = self.client.call("POST", "/api/public/scores", json=[self._score_of(item) for item in batch])
         if not reply.is_ok:
-            raise (reply if refused is None or not self._takes_lists else refused).failure()
-        return _results_of_events(reply, [event["id"] for event in events])
+            raise reply.failure()
+        if reply.status != _ACCEPTED and "accepted" not in reply.body:
+            raise Unavailable("not_langfuse")  # another server's greeting
+        if reply.body.get("rejected"):
+            raise BatchRejected("refused")  # what is accepted replaces itself when it comes again
+        return [Delivered()] * len(batch)
 
     def _score_of(self, item: Annotation) -> dict[str, Any]:
         """The score as Langfuse takes it."""
@@ -115,31 +93,3 @@ class LangfuseEmitter(ScoreWriter):
                 "timestamp": datetime.fromtimestamp(item.ended_ns // 1_000_000 / 1000, timezone.utc).isoformat(),
             }
         )
-
-
-def _event_of(score: Mapping[str, Any]) -> dict[str, Any]:
-    """The score as an event. Langfuse ignores an event with an id that it has seen, so another value is another event."""
-    body = {name: value for name, value in score.items() if name != "timestamp"}
-    event_id = stable_id(score["id"], json.dumps(body))
-    return {"id": event_id, "type": "score-create", "timestamp": score["timestamp"], "body": body}
-
-
-def _results_of_list(reply: Reply, number: int) -> list[WriteResult]:
-    if not reply.is_ok:
-        raise reply.failure()
-    if reply.status != _ACCEPTED and "accepted" not in reply.body:
-        raise Unavailable("not_langfuse")  # another server's greeting
-    if reply.body.get("rejected"):
-        raise BatchRejected("refused")  # what is accepted replaces itself when it comes again
-    return [Delivered()] * number
-
-
-def _results_of_events(reply: Reply, ids: Sequence[str]) -> list[WriteResult]:
-    taken = {entry["id"] for entry in reply.body.get("successes", ())}
-    statuses = {entry["id"]: entry["status"] for entry in reply.body.get("errors", ())}
-    return [Delivered() if event_id in taken else _refusal(statuses.get(event_id)) for event_id in ids]
-
-
-def _refusal(status: int | None) -> WriteResult:
-    may_pass = status is None or status >= _SERVER_ERROR or status in _MAY_PASS
-    return Failed() if may_pass else Rejected(f"http_{status}")

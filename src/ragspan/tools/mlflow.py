@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.addresses import basic
-from ragspan.arguments import choice
 from ragspan.config import CaptureContent, variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
@@ -33,7 +32,7 @@ from ragspan.tools import (
     WriteResult,
 )
 from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError, session_for
-from ragspan.tools.spans import SPAN_DELIVERY, RetryingSpanExporter
+from ragspan.tools.spans import AFTER_SCORES, SPAN_DELIVERY, RetryingSpanExporter
 from ragspan.tools.writer import present, stable_id
 
 __all__ = ["MLflowEmitter", "MLflowSpanExporter"]
@@ -72,15 +71,9 @@ class MLflowEmitter(ScoreWriter):
     trace is."""
     token: str | None = None
     """A bearer token, in place of the environment's."""
-    values: Literal["labels", "numbers"] = "labels"
-    """What the value of a feedback is: `pass` or `fail`, or the number, which MLflow draws without a colour."""
 
     name = "mlflow"
     parallel = 4
-
-    def __post_init__(self) -> None:
-        choice("labels", "numbers").check_fields(self, "values")
-        super().__post_init__()
 
     @classmethod
     def at(cls, address: str, *, capture_content: CaptureContent | None) -> MLflowEmitter:
@@ -92,8 +85,13 @@ class MLflowEmitter(ScoreWriter):
 
     def span_exporter(self) -> MLflowSpanExporter:
         """An exporter that brings spans to the same server, into `experiment`."""
-        given = {"tracking_uri": self.tracking_uri, "token": self.token, "timeout": self.timeout}
-        return MLflowSpanExporter(experiment=self.experiment, **given)  # type: ignore[arg-type]
+        return MLflowSpanExporter(
+            tracking_uri=self.tracking_uri,
+            experiment=self.experiment,
+            token=self.token,
+            timeout=self.timeout,
+            exit_timeout=AFTER_SCORES,
+        )
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
         """Create the feedback, or change what is there already."""
@@ -115,7 +113,7 @@ class MLflowEmitter(ScoreWriter):
         name, source = _short(item.name), _short(item.judge or "ragspan")
         value: float | str | None = item.value
         rationale = item.explanation
-        if self.values == "labels" and item.label is not None:
+        if item.label is not None:
             threshold = item.metadata.get("threshold")
             number = f"{item.value:.2f}" + ("" if threshold is None else f", passes from {threshold:.2f}")
             value, rationale = item.label, ": ".join(filter(None, [number, item.explanation]))
@@ -162,7 +160,7 @@ def _short(text: str) -> str:
     return bounded(text, _MAX_NAME)
 
 
-def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 10.0) -> Endpoint:
+def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 30.0) -> Endpoint:
     """The server of this URI, or else of `MLFLOW_TRACKING_URI`, with the credentials of MLflow's own client.
 
     Raises:
@@ -211,6 +209,7 @@ class MLflowSpanExporter(RetryingSpanExporter):
         token: a bearer token, in place of the environment's.
         timeout: seconds, more than 0, that one try may take.
         delivery: how many spans may wait for the server, and for how long; as in `RetryingSpanExporter` by default.
+        exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
 
     Raises:
         ConfigurationError: no server is named, or an argument has a value that is not allowed.
@@ -222,8 +221,9 @@ class MLflowSpanExporter(RetryingSpanExporter):
         tracking_uri: str | None = None,
         experiment: str | int | None = None,
         token: str | None = None,
-        timeout: float = 10.0,
+        timeout: float = 30.0,
         delivery: DeliveryOptions = SPAN_DELIVERY,
+        exit_timeout: float = 10.0,
     ) -> None:
         server = tracking_server(tracking_uri, token=token, timeout=timeout)
         if experiment is None:
@@ -231,7 +231,7 @@ class MLflowSpanExporter(RetryingSpanExporter):
         name = str(experiment).strip()
         if not name:
             raise ConfigurationError("the experiment's name is empty")
-        super().__init__(_ExperimentExporter(server, name), delivery=delivery)
+        super().__init__(_ExperimentExporter(server, name), delivery=delivery, exit_timeout=exit_timeout)
 
 
 class _ExperimentExporter(SpanExporter):

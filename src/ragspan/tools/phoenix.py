@@ -1,28 +1,24 @@
 """Puts scores into Phoenix as annotations, by its REST API.
 
-Phoenix's asynchronous mode is not used: it answers 200 and keeps what it was sent in memory, from where it is lost with a
-restart, or when the span takes more than ten minutes. With `sync=true` it writes a batch as a whole or not at all, and names
-the spans that are not there.
+With `sync=true` Phoenix writes a batch as a whole or not at all, and names the spans that are not there. Without it, Phoenix answers
+200 and keeps what it was sent in memory, as it keeps spans, until the span is there, for ten minutes at most: that is for the last
+try at the end of a program only, since a restart of Phoenix loses both.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from ragspan.arguments import FLAG, TEXT
+from ragspan.arguments import TEXT
 from ragspan.config import CaptureContent, variable
-from ragspan.judges.judge_protocols import ContextRating, ContextVerdict
-from ragspan.metrics import JudgedContext
-from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry.values import clean_name
-from ragspan.tools import Annotation, Delivered, Rejected, ScoreWriter, SpanNotFound, Unavailable, WriteResult
+from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Unavailable, WriteResult
 from ragspan.tools.http import Endpoint, Reply, session_for
-from ragspan.tools.spans import RetryingSpanExporter
+from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present
 
 if TYPE_CHECKING:
@@ -36,15 +32,12 @@ _TRACES_PATH = re.compile(r"/+v1/traces/?$")
 _GRPC_PORT = re.compile(r":4317(/|$)")  # of the collector; there is no REST API on it
 
 _SPAN_ID = re.compile(r"\b[0-9a-f]{16}\b")
-_OUT_OF_BOUNDS = re.compile(r"out of bounds for span ([0-9a-f]{16}) \(max: (-?\d+)\)")
-_NOT_FOUND, _UNPROCESSABLE = 404, 422
-
-_Numbered: TypeAlias = Mapping[int, Annotation]
+_NOT_FOUND = 404
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PhoenixEmitter(ScoreWriter):
-    """Writes each score as an annotation of the answer's span, and verdicts on contexts as annotations of documents.
+    """Writes each score as an annotation of the answer's span.
 
     It comes after the emitter that makes or finds the answer's span, whose spans have to go to the same Phoenix:
     `emitters=[OTelEmitter(), PhoenixEmitter()]`.
@@ -68,15 +61,10 @@ class PhoenixEmitter(ScoreWriter):
     identifier: str = "ragspan"
     """What the annotations' identifiers begin with. Two engines that score the same answers each for itself need different
     ones."""
-    documents: bool = True
-    """Write verdicts on single contexts, which `context_utilization` and the metrics of chunks have, to the documents on the
-    spans of the searches that found them."""
-    timeout: float = 30.0
 
     name = "phoenix"
 
     def __post_init__(self) -> None:
-        FLAG.check_fields(self, "documents")  # `"false"` is true to Python
         TEXT.check_fields(self, "identifier")
         super().__post_init__()
 
@@ -94,118 +82,49 @@ class PhoenixEmitter(ScoreWriter):
 
         endpoint = self.client.endpoint
         url, headers = f"{endpoint.url}/v1/traces", dict(endpoint.headers)
-        inner = OTLPSpanExporter(url, headers=headers, session=session_for(endpoint))
-        return RetryingSpanExporter(inner, exit_timeout=1.0)
-
-    def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
-        """An annotation of the answer's span for each score, and of the documents of its searches for each verdict on one."""
-        items = [*super().items_of(scored, span)]
-        if self.documents and any(scored.retrieval_spans):
-            for metric, outcome in scored.outcomes.items():
-                if isinstance(outcome, Score):
-                    items.extend(self._of_documents(scored, metric, outcome))
-        return items
+        inner = OTLPSpanExporter(url, headers=headers, timeout=endpoint.timeout, session=session_for(endpoint))
+        return RetryingSpanExporter(inner, exit_timeout=AFTER_SCORES)
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
-        """Write the batch, annotations of spans and of documents by requests of their own."""
-        results: dict[int, WriteResult] = {}
-        for is_of_document, path in ((False, "/v1/span_annotations"), (True, "/v1/document_annotations")):
-            left = {n: item for n, item in enumerate(batch) if (item.position is not None) == is_of_document}
-            while left:
-                found = self._write(path, left)
-                results |= found
-                left = {number: item for number, item in left.items() if number not in found}
-        return [results[number] for number in range(len(batch))]
+        """Write the batch; Phoenix has written all of it, or nothing and names the spans that it does not have."""
+        reply = self._post(batch, "true")
+        missing = set(_SPAN_ID.findall(reply.text)) if reply.status == _NOT_FOUND else set()
+        if not reply.is_ok and not any(item.span_id in missing for item in batch):
+            raise reply.failure()
+        there = [item for item in batch if item.span_id not in missing]
+        if missing and there:  # what is missing came last, so a second try of the others cannot fail for it
+            written = iter(self.write(there))
+            return [SpanNotFound() if item.span_id in missing else next(written) for item in batch]
+        return [SpanNotFound() if missing else Delivered()] * len(batch)
 
-    def _write(self, path: str, items: _Numbered) -> Mapping[int, WriteResult]:
-        """What became of at least one of the items; Phoenix has written all of them or none."""
-        rows = [self.row_of(item) for item in items.values()]
-        reply = self.client.call("POST", path, query={"sync": "true"}, json={"data": rows})
-        if reply.is_ok:
-            written = reply.body.get("data")
-            if not isinstance(written, list) or len(written) != len(items):
-                raise Unavailable("not_phoenix")  # another server's greeting
-            return dict.fromkeys(items, Delivered())
-        if found := _missing(reply, items) or _outside(reply, items):
-            return found
-        raise reply.failure()
+    def write_last(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Leave the batch with Phoenix, which waits for spans that it does not have yet."""
+        reply = self._post(batch, "false")
+        if not reply.is_ok:
+            raise reply.failure()
+        return [Delivered()] * len(batch)
+
+    def _post(self, batch: Sequence[Annotation], sync: str) -> Reply:
+        rows = [self.row_of(item) for item in batch]
+        reply = self.client.call("POST", "/v1/span_annotations", query={"sync": sync}, json={"data": rows})
+        if reply.is_ok and not isinstance(reply.body.get("data"), list):
+            raise Unavailable("not_phoenix")  # another server's greeting
+        return reply
 
     def row_of(self, item: Annotation) -> dict[str, Any]:
-        """The annotation as Phoenix takes it. It replaces a row with the same span, name, identifier and position.
+        """The annotation as Phoenix takes it. It replaces a row with the same span, name and identifier.
 
-        The identifier is the record's: two answers under one span keep their scores apart. Documents have none, so one name
-        stands once on a document.
+        The identifier is the record's: two answers under one span keep their scores apart.
         """
         result = {"score": item.value, "label": item.label, "explanation": item.explanation}
-        row: dict[str, Any] = {
+        return {
             "span_id": item.span_id,
             "name": item.name,
             "annotator_kind": item.annotator,
-            "identifier": clean_name(f"{self.identifier}:{item.record_id}") if item.position is None else "",
+            "identifier": clean_name(f"{self.identifier}:{item.record_id}"),
             "result": {"label": "error"} if item.error_type is not None else present(result),
             "metadata": item.metadata,
         }
-        return row if item.position is None else row | {"document_position": item.position}
-
-    def _of_documents(self, scored: ScoredRecord, metric: str, score: Score) -> Iterator[Annotation]:
-        verdicts = [one for one in score.evidence if isinstance(one, ContextVerdict | ContextRating | JudgedContext)]
-        places = places_of(scored.record) if verdicts else []
-        metadata = present(
-            {"record_id": clean_name(scored.record.record_id), "judge": score.judge and clean_name(score.judge)}
-        )
-        for verdict in verdicts:
-            if isinstance(verdict, ContextVerdict):
-                value, label = float(verdict.useful), "useful" if verdict.useful else "not useful"
-            else:
-                value, label = verdict.value, None
-            explanation = self.content.explanation_of_verdict(verdict.explanation)
-            facts = {"value": value, "label": label, "explanation": explanation, "metadata": metadata}
-            for search, position in places[verdict.index] if 0 <= verdict.index < len(places) else ():
-                span = scored.retrieval_spans[search]
-                if span is not None and span.sampled:
-                    yield Annotation.of(scored, span, metric, score, position=position, **facts)
-
-
-def _missing(reply: Reply, items: _Numbered) -> dict[int, WriteResult]:
-    """The items whose spans Phoenix says it does not have."""
-    spans = set(_SPAN_ID.findall(reply.text)) if reply.status == _NOT_FOUND else set()
-    return {number: SpanNotFound() for number, item in items.items() if item.span_id in spans}
-
-
-def _outside(reply: Reply, items: _Numbered) -> dict[int, WriteResult]:
-    """The items for documents that the span does not have: its attributes name none, or fewer."""
-    named_span = _OUT_OF_BOUNDS.search(reply.text) if reply.status == _UNPROCESSABLE else None
-    if named_span is None:
-        return {}
-    span_id, last = named_span[1], int(named_span[2])
-    return {
-        number: Rejected("no_such_document")
-        for number, item in items.items()
-        if item.span_id == span_id and item.position is not None and item.position > last
-    }
-
-
-def places_of(record: RagRecord) -> list[list[tuple[int, int]]]:
-    """For each context where the record's searches found it: the number of the search, and the place in its result."""
-    return [
-        [
-            (number, place)
-            for number, retrieval in enumerate(record.retrievals)
-            if (place := _place_in(retrieval, context)) is not None
-        ]
-        for context in record.contexts or ()
-    ]
-
-
-def _place_in(retrieval: Retrieval, context: RetrievedContext) -> int | None:
-    """Where the search has the context; by its id where its text was changed on the way, by its text where it has no id."""
-    exact, by_id, by_text = [], [], []
-    for place, other in enumerate(retrieval.contexts):
-        has_id, has_text = other.id == context.id, other.text == context.text
-        exact += [place] * (has_id and has_text)
-        by_id += [place] * (has_id and context.id is not None)
-        by_text += [place] * has_text
-    return next(iter(exact + by_id + by_text), None)
 
 
 def phoenix_server(

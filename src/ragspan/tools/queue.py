@@ -16,8 +16,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
-from itertools import takewhile
+from heapq import nsmallest
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE
@@ -172,17 +171,13 @@ class Entry(Generic[_Item]):
         return "settled" if self.trouble == "span_not_found" and last - first >= max_span_wait else "waiting"
 
 
+@dataclass(frozen=True, slots=True)
 class DeliveryStatus:
-    """Says what has become of the scores of one answer. May be asked from any thread; does no I/O.
+    """Says what has become of the scores of one answer. May be asked from any thread; does no I/O."""
 
-    Args:
-        entries: those of the scores.
-        is_lost: the scores were not taken in.
-    """
-
-    def __init__(self, entries: Sequence[Entry[Any]], *, is_lost: bool = False) -> None:
-        self._entries = entries
-        self._is_lost = is_lost
+    entries: Sequence[Entry[Any]]
+    is_lost: bool = False
+    """The scores were not taken in."""
 
     def state(self, *, max_span_wait: float = math.inf) -> DeliveryState:
         """What has become of them.
@@ -191,8 +186,8 @@ class DeliveryStatus:
             max_span_wait: seconds from the first look to the last for which a score's span was not there, after which the
                 score counts as settled. It is still tried; but a span that is sampled out on its way never comes.
         """
-        states = {entry.state(max_span_wait) for entry in self._entries}
-        if self._is_lost or "lost" in states:
+        states = {entry.state(max_span_wait) for entry in self.entries}
+        if self.is_lost or "lost" in states:
             return "lost"
         return "waiting" if "waiting" in states else "settled"
 
@@ -212,15 +207,14 @@ class SendQueue(Generic[_Item]):
         self._draw = draw
         # By key, the oldest first. (A plain dictionary is slow to find its first entry after many deletions.)
         self._entries: OrderedDict[Hashable, Entry[_Item]] = OrderedDict()
-        self._in_flight: dict[Hashable, Entry[_Item]] = {}
-        self._heap: list[tuple[float, int, Hashable]] = []
-        """When each entry that is not in flight is due, with its number and key. What has ended is passed over later."""
+        self._in_flight: set[Hashable] = set()
         self._bytes = 0
         self._paused_until = -math.inf
         self._failures = 0
-        self._is_closed = False
         self._totals: Counter[Ending] = Counter()
         self._told: Counter[Ending] = Counter()
+        self.is_closed = False
+        """Whether each item gets one last try."""
         self.last_number = 0
 
     @property
@@ -252,9 +246,23 @@ class SendQueue(Generic[_Item]):
 
     def put(self, items: Sequence[_Item]) -> Sequence[Entry[_Item]]:
         """Take items in. The oldest are dropped if there are too many."""
-        entries = [self._put(item) for item in items]
-        while (is_full := len(self._entries) > self._options.queue_size) or self._bytes > self._options.queue_bytes:
-            oldest = next(self._idle(), None)
+        now, options, entries = self._clock(), self._options, []
+        for item in items:
+            self.last_number += 1
+            entry = Entry(
+                item=item,
+                number=self.last_number,
+                due=now + options.linger,
+                ends=now + options.retry_window,
+                max_batch_size=options.batch_size,
+            )
+            if (earlier := self._entries.get(item.key)) is not None:
+                self._end(earlier, ("dropped", "replaced"))
+            self._entries[item.key] = entry
+            self._bytes += item.size
+            entries.append(entry)
+        while (is_full := len(self._entries) > options.queue_size) or self._bytes > options.queue_bytes:
+            oldest = next((entry for entry in self._entries.values() if not entry.in_flight), None)
             if oldest is None:
                 break
             self._end(oldest, ("dropped", "queue_full" if is_full else "queue_bytes"))
@@ -270,77 +278,67 @@ class SendQueue(Generic[_Item]):
         now = self._clock()
         for entry in self._entries.values():
             entry.due = min(entry.due, now)
-        self._heap = [
-            (entry.due, entry.number, entry.item.key) for entry in self._idle() if entry.item.key not in self._in_flight
-        ]
-        heapify(self._heap)
 
     def close(self) -> None:
-        """Give up what is not in flight. What is counts by its reply, and is not tried again."""
-        self._is_closed = True
-        for entry in list(self._idle()):
-            self._end(entry, ("dropped", "shutdown"))
+        """Give each item one last try, now; what is in flight has it already."""
+        self.is_closed = True
+        self.make_all_due()
+
+    def give_up(self) -> None:
+        """Drop what is not in flight. What is counts by its reply."""
+        self.is_closed = True
+        for entry in list(self._entries.values()):
+            if not entry.in_flight:
+                self._end(entry, ("dropped", "shutdown"))
 
     def next_due(self) -> float | None:
         """When there is something to send or to give up; None if nothing waits."""
-        while self._heap:
-            due, number, key = self._heap[0]
-            if self._waiting(number, key) is not None:
-                return max(due, self._paused_until)
-            heappop(self._heap)
-        return None
+        due = min((entry.due for entry in self._idle()), default=None)
+        return None if due is None else max(due, self._paused_until)
 
     def take(self) -> list[Entry[_Item]]:
         """Give up what is too old, and take what is due with what will be soon; it is in flight until it is settled."""
-        due_until = now = self._clock()
-        # All have equally much time, so those whose time is up are the first ones.
-        for entry in list(takewhile(lambda entry: entry.ends <= now, self._idle())):
+        now = self._clock()
+        for entry in [one for one in self._idle() if one.ends <= now]:
             self._end(entry, ("dropped", entry.trouble))
-        batch: list[Entry[_Item]] = []
         limit = self._options.batch_size if now >= self._paused_until else 0
-        while len(batch) < limit and self._heap and self._heap[0][0] <= due_until:
-            _, number, key = self._heap[0]
-            if (due := self._waiting(number, key)) is not None:
-                if len(batch) >= due.max_batch_size:
-                    break
-                limit = min(limit, due.max_batch_size)
-                due_until = now + self._options.linger
-                due.in_flight, self._in_flight[key] = True, due
-                batch.append(due)
-            heappop(self._heap)
+        soon = (entry for entry in self._idle() if entry.due <= now + self._options.linger)
+        batch: list[Entry[_Item]] = []
+        for entry in nsmallest(limit, soon, key=lambda entry: (entry.due, entry.number)):
+            limit = min(limit, entry.max_batch_size)
+            if len(batch) >= limit or (not batch and entry.due > now):
+                break
+            entry.in_flight = True
+            self._in_flight.add(entry.item.key)
+            batch.append(entry)
         return sorted(batch, key=lambda entry: entry.number)
 
     def settle(self, batch: Sequence[Entry[_Item]], results: Sequence[WriteResult] | BaseException) -> None:
         """Settle what the tool returned for the batch, or the exception that it raised."""
-        if isinstance(results, Unavailable):
-            self._pause(results.retry_after)
-            for entry in batch:
-                entry.trouble = "unavailable"
-        elif isinstance(results, BatchRejected):
-            self._failures = 0
-            self._split(batch, Rejected(str(results)) if len(batch) == 1 else None)
-        elif isinstance(results, BaseException):
-            self._pause(None)
-            self._split(batch, Failed())
+        is_halved = isinstance(results, BatchRejected) and len(batch) > 1
+        if isinstance(results, BaseException):
+            may_go_on = isinstance(results, BatchRejected)
+            self._failures = 0 if may_go_on else self._failures + 1
+            if not may_go_on and not self.is_closed:
+                pause = backoff(self._failures, longest=_LONGEST_PAUSE, draw=self._draw)
+                asked = getattr(results, "retry_after", None) if isinstance(results, Unavailable) else None
+                self._paused_until = self._clock() + max(pause, min(asked or 0.0, _MAX_RETRY_AFTER))
         else:
             self._failures = 0
-            for entry, result in zip(batch, results, strict=True):
-                self._settle_one(entry, result)
-        for entry in batch:
+        for place, entry in enumerate(batch):
+            if isinstance(results, Unavailable):
+                entry.trouble = "unavailable"
+            elif isinstance(results, BaseException):
+                entry.max_batch_size = max(1, len(batch) // 2)
+                if not is_halved:
+                    rejected = isinstance(results, BatchRejected)
+                    self._settle_one(entry, Rejected(str(results)) if rejected else Failed())
+            else:
+                self._settle_one(entry, results[place])
             entry.in_flight = False
-            del self._in_flight[entry.item.key]
-            if self._is_closed and entry.ended is None:
+            self._in_flight.discard(entry.item.key)
+            if self.is_closed and entry.ended is None and not is_halved:
                 self._end(entry, ("dropped", "shutdown"))
-            following = self._entries.get(entry.item.key)  # itself, or a later one that came meanwhile
-            if following is not None:
-                self._push(following)
-
-    def _split(self, batch: Sequence[Entry[_Item]], result: WriteResult | None) -> None:
-        """Try the items of a batch that failed as a whole in smaller batches."""
-        for entry in batch:
-            entry.max_batch_size = max(1, len(batch) // 2)
-            if result is not None:
-                self._settle_one(entry, result)
 
     def _settle_one(self, entry: Entry[_Item], result: WriteResult) -> None:
         if entry.ended is not None:  # replaced while it was in flight
@@ -358,43 +356,12 @@ class SendQueue(Generic[_Item]):
                 entry.tries += 1
                 entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
 
-    def _put(self, item: _Item) -> Entry[_Item]:
-        now, options = self._clock(), self._options
-        self.last_number += 1
-        entry = Entry(
-            item=item,
-            number=self.last_number,
-            due=now + options.linger,
-            ends=now + options.retry_window,
-            max_batch_size=options.batch_size,
-        )
-        earlier = self._entries.get(item.key)
-        if earlier is not None:
-            self._end(earlier, ("dropped", "replaced"))
-        self._entries[item.key] = entry
-        self._bytes += item.size
-        if item.key not in self._in_flight:  # else it follows when that is settled
-            self._push(entry)
-        return entry
-
     def _end(self, entry: Entry[_Item], ending: Ending) -> None:
         entry.ended = ending
         del self._entries[entry.item.key]
         self._bytes -= entry.item.size
         self._totals[ending] += 1
 
-    def _pause(self, retry_after: float | None) -> None:
-        self._failures += 1
-        pause = backoff(self._failures, longest=_LONGEST_PAUSE, draw=self._draw)
-        self._paused_until = self._clock() + max(pause, min(retry_after or 0.0, _MAX_RETRY_AFTER))
-
-    def _push(self, entry: Entry[_Item]) -> None:
-        heappush(self._heap, (entry.due, entry.number, entry.item.key))
-
-    def _waiting(self, number: int, key: Hashable) -> Entry[_Item] | None:
-        """The entry of this key, unless the one of this number has ended."""
-        entry = self._entries.get(key)
-        return entry if entry is not None and entry.number == number else None
-
     def _idle(self) -> Iterator[Entry[_Item]]:
-        return (entry for entry in self._entries.values() if not entry.in_flight)
+        """What may be sent now or later, and is not too new for what is in flight under its key."""
+        return (entry for key, entry in self._entries.items() if key not in self._in_flight)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.telemetry.environment import exporter_of
-from ragspan.telemetry.export_log import hearing
+from ragspan.telemetry.environment import exporter_of, hearing
 from ragspan.telemetry.providers import flush_as_well
 from ragspan.tools.queue import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender
@@ -29,6 +28,8 @@ __all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]
 
 _SPAN_BYTES = 1000  # a span without attributes, about
 _ENTRY_BYTES = 100
+AFTER_SCORES = 3.0
+"""Seconds at the end for an exporter whose spans the writer of scores has flushed before."""
 SPAN_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
 
 
@@ -78,7 +79,8 @@ class RetryingSpanExporter(SpanExporter):
         if self._is_closed:
             return
         self._is_closed = True
-        self._sender.shutdown(min(timeout_millis / 1000, self._exit_timeout))
+        seconds = min(timeout_millis / 1000, self._exit_timeout)
+        self._sender.shutdown(seconds * 0.75, more=seconds / 4)
         self.inner.shutdown()  # which also ends a try that is under way
 
     def stats(self) -> DeliveryStats:

@@ -5,7 +5,7 @@ Guarantees:
 - What can be delivered within the retry window is: a span that has not arrived yet, a tool that is away, slow or busy,
   or fails, is tried again with growing pauses. All else is counted by its reason.
 - Of two outcomes for the same record and metric the later is the one that remains.
-- `flush` and `shutdown` return when their time is up. The child of a fork starts with nothing to deliver.
+- `flush` returns when its time is up, and `shutdown` at most `last_seconds` later. The child of a fork starts with nothing to deliver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import clean_name, error_type
 from ragspan.tools.http import Endpoint, HttpClient
 from ragspan.tools.queue import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
-from ragspan.tools.sender import Sender
+from ragspan.tools.sender import LAST_SECONDS, Sender
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -47,7 +47,7 @@ class Annotation:
     trace_id: str
     """As 32 hexadecimal digits."""
     span_id: str
-    """Of the answer, as 16 hexadecimal digits; or of one of its searches."""
+    """Of the answer, as 16 hexadecimal digits."""
     name: str
     """The metric's."""
     record_id: str
@@ -65,26 +65,10 @@ class Annotation:
     metadata: Mapping[str, Any]
     """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `asked`, `screen`, `late`, `refusal`,
     `details` and `usage`."""
-    position: int | None = None
-    """0-based, of a document of the span; None for an annotation of the span itself."""
-
-    @classmethod
-    def of(cls, scored: ScoredRecord, span: SpanAnchor, metric: str, score: Score | None, **facts: Any) -> Annotation:
-        """An annotation of this span. `facts` are the fields that neither record, span, metric nor score say."""
-        if score is not None:
-            facts |= {"annotator": annotator_kind(score), "judge": score.judge and clean_name(score.judge)}
-        return cls(
-            trace_id=f"{span.trace_id:032x}",
-            span_id=f"{span.span_id:016x}",
-            name=clean_name(metric),
-            record_id=clean_name(scored.record.record_id),
-            ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
-            **facts,
-        )
 
     @property
     def key(self) -> Hashable:
-        return self.span_id, self.name, self.record_id, self.position
+        return self.span_id, self.name, self.record_id
 
     @property
     def size(self) -> int:
@@ -103,7 +87,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
     failures: bool = False
     """Also write metrics that failed: the type of the error, never a message."""
-    timeout: float = 10.0
+    timeout: float = 30.0
     """Seconds, more than 0, that the tool may take to answer a request."""
     delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
     """How long scores are retried, and how many may wait."""
@@ -121,6 +105,8 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
     """How many requests are made at the same time, of a tool that takes one annotation a request."""
 
     score_wait = 0.0  # other emitters need not wait for it
+    last_seconds: ClassVar[float] = LAST_SECONDS
+    """How much longer than its timeout `shutdown` may take, where the tool is slow to answer."""
 
     def __post_init__(self) -> None:
         check_extra(self.name, type(self).__name__)
@@ -165,27 +151,46 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
             Exception: the batch failed as a whole, and may succeed in parts or later.
         """
 
+    def write_last(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Write what is left at the end of a shutdown, where there is no other try."""
+        return self.write(batch)
+
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
         """What to write for these outcomes of an answer that has this span, a valid and sampled one.
 
         A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
         emitted, usually in the engine's worker, so it does no I/O.
         """
+        record_id = clean_name(scored.record.record_id)
         items: list[Annotation] = []
         for metric, outcome in scored.outcomes.items():
+            facts: dict[str, Any]
             if isinstance(outcome, Score):
-                facts: dict[str, Any] = {
+                facts = {
                     "value": float(outcome.value),
+                    "annotator": annotator_kind(outcome),
+                    "judge": outcome.judge and clean_name(outcome.judge),
                     "label": outcome.label,
                     "explanation": self.content.explanation(outcome),
                     "metadata": _metadata(scored, outcome),
                 }
-                items.append(Annotation.of(scored, span, metric, outcome, **facts))
             elif isinstance(outcome, MetricFailure) and self.failures:
                 # Never the message: it may quote what a provider or a parser quoted of the user's text.
                 kind = error_type(outcome.error_type)
-                metadata = {"record_id": clean_name(scored.record.record_id), "error_type": kind}
-                items.append(Annotation.of(scored, span, metric, None, value=None, error_type=kind, metadata=metadata))
+                metadata = {"record_id": record_id, "error_type": kind}
+                facts = {"value": None, "error_type": kind, "metadata": metadata}
+            else:
+                continue
+            items.append(
+                Annotation(
+                    trace_id=f"{span.trace_id:032x}",
+                    span_id=f"{span.span_id:016x}",
+                    name=clean_name(metric),
+                    record_id=record_id,
+                    ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
+                    **facts,
+                )
+            )
         return items
 
     def set_delivery_options(self, delivery: DeliveryOptions) -> None:
@@ -194,6 +199,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         self._sender: Sender[Annotation] = Sender(
             delivery if self.parallel is None else replace(delivery, batch_size=1),
             write=self.write,
+            write_last=self.write_last,
             name=self.name,
             threads=self.parallel or 1,
             follows_spans=self.needs_span,
@@ -221,8 +227,8 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         return self._sender.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """Deliver what is left within `timeout` seconds, count the rest as dropped, and close the connections."""
-        self._sender.shutdown(timeout)
+        """Deliver what is left within `timeout` seconds, or `last_seconds` more from a slow tool, and count the rest as dropped."""
+        self._sender.shutdown(timeout, more=self.last_seconds)
         self.client.close()
 
     def stats(self) -> DeliveryStats:
@@ -232,25 +238,19 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
 def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
     usage = score.usage
-    used = usage and {
-        "requests": usage.requests,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
-    }
+    spent = usage and {name: getattr(usage, name) for name in ("requests", "input_tokens", "output_tokens", "usd")}
+    names = {"judge": score.judge, "prompt_version": score.prompt_version, "fallback": score.fallback}
     return present(
         {
             "record_id": clean_name(scored.record.record_id),
-            "judge": score.judge and clean_name(score.judge),
+            **{key: name and clean_name(name) for key, name in names.items()},
             "threshold": score.threshold,
-            "prompt_version": score.prompt_version and clean_name(score.prompt_version),
-            "fallback": score.fallback and clean_name(score.fallback),
             "asked": scored.asked,
             "screen": score.screen and float(score.screen.value),
             "late": scored.late or None,
             "refusal": scored.refusal or None,
             "details": {clean_name(name): float(figure) for name, figure in score.details.items()} or None,
-            "usage": present(used) if used and used["requests"] else None,
+            "usage": present(spent) if spent and spent["requests"] else None,
         }
     )
 

@@ -1,6 +1,10 @@
+import os
+
 from reader_program import question, texts
 
 import ragspan
+
+os.environ["RAGSPAN_JUDGE_OPTIONS"] = '{"price": [0.15, 0.60]}'  # prices are known at OpenAI's own address alone
 
 
 def after_block():

@@ -3,7 +3,7 @@ import json
 import sys
 
 printed = sys.stdout = io.StringIO()
-expected = [["cites_its_contexts", "faithfulness"], [], ["context_adherence"], ["faithfulness"], [], [], ["pass"], []]
+expected = [["cites_its_contexts", "faithfulness"], [], ["context_adherence"], ["faithfulness"], [], [], ["pass"]]
 
 
 async def ask_house_model(messages, *, schema, temperature):

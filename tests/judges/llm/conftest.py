@@ -6,15 +6,17 @@ import json
 import pytest
 
 from ragspan.judges.judge_protocols import Completion
-from ragspan.judges.llm import LLMJudge
+from ragspan.judges.llm import EndpointCapabilities, LLMJudge
+from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.usage import Usage
 
 
 class ScriptedClient:
     """Answers each request with the next list of texts, or raises it if it is an error, and notes what it is asked."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers, choices=True):
         self._answers = list(answers)
+        self.habits = EndpointHabits(EndpointCapabilities(left_out=frozenset() if choices else frozenset({"n"})))
         self.requests = []
 
     async def complete(self, messages, *, schema, n, temperature):
@@ -38,11 +40,11 @@ class ScriptedClient:
 
 @pytest.fixture
 def scripted():
-    """Makes a judge over a client with a script, which asks each question by itself; gives both."""
+    """Makes a judge over a client with a script; gives both."""
 
-    def make(*answers, **options):
-        client = ScriptedClient(*answers)
-        return LLMJudge(client, name="scripted", **{"mode": "thorough", **options}), client
+    def make(*answers, choices=True, **options):
+        client = ScriptedClient(*answers, choices=choices)
+        return LLMJudge(client, name="scripted", **options), client
 
     return make
 
@@ -53,5 +55,13 @@ def reply():
 
     def make(**answer):
         return json.dumps({"answer": answer})
+
+    return make
+
+
+@pytest.fixture
+def vote(reply):
+    def make(verdict="grounded"):
+        return reply(grounding={"reasoning": "because", "verdict": verdict})
 
     return make

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.llm import replies, tasks
-from ragspan.judges.llm.tasks import CLAIM_VERDICTS, COMPLETENESS, FORMS, GROUNDING, REPLY_SCHEMA
+from ragspan.judges.llm import replies
+from ragspan.judges.llm.parts import PARTS, Grounding, schema_of
+from ragspan.judges.llm.replies import read
 
-BRANCHES = REPLY_SCHEMA["properties"]["answer"]["anyOf"]
+GROUNDING, COMPLETENESS, CLAIM_VERDICTS = (PARTS[key] for key in ("grounding", "completeness", "claim_verdicts"))
 GROUNDED = {"reasoning": "r", "verdict": "grounded"}
 
 
@@ -19,7 +20,8 @@ def example(schema):
         return {key: example(value) for key, value in schema["properties"].items()}
     if schema["type"] == "array":
         return [example(schema["items"])]
-    return schema["enum"][0] if "enum" in schema else {"string": "text", "number": 0.5, "integer": 1}[schema["type"]]
+    kinds = {"string": "text", "number": 0.5, "integer": 1, "boolean": False}
+    return schema["enum"][0] if "enum" in schema else kinds[schema["type"]]
 
 
 def objects_in(schema):
@@ -33,19 +35,25 @@ def objects_in(schema):
             yield from objects_in(item)
 
 
-@pytest.mark.parametrize(("form", "branch"), list(zip(FORMS, BRANCHES, strict=True)))
-def test_what_satisfies_a_branch_of_the_schema_can_be_read(form, branch):
-    [_] = form.read(json.dumps({"answer": example(branch)}))
+def test_what_satisfies_the_schema_can_be_read():
+    text = json.dumps(example(schema_of(PARTS.values())))
 
-    assert list(branch["properties"]) == [form.key]
+    assert [len(read(part, text)[0]) for part in PARTS.values()] == [1] * len(PARTS)
 
 
-def test_the_schema_keeps_to_what_strict_endpoints_demand():
-    for schema in objects_in(REPLY_SCHEMA):
+@pytest.mark.parametrize("together", [True, False])
+def test_the_schema_keeps_to_what_strict_endpoints_demand(together):
+    for schema in objects_in(schema_of(PARTS.values(), together=together)):
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])
-    first_keys = [next(iter(branch["properties"])) for branch in BRANCHES]
-    assert len(set(first_keys)) == len(BRANCHES)
+
+
+@pytest.mark.parametrize("verdict", ["maybe", "ungrounded", "", "true", None, True, 1])
+def test_a_verdict_that_is_not_on_the_menu_is_none(verdict):
+    assert read(GROUNDING, json.dumps({"answer": {"grounding": GROUNDED | {"verdict": verdict}}})) == (
+        [],
+        replies.OTHER_JSON,
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +69,7 @@ def test_the_schema_keeps_to_what_strict_endpoints_demand():
     ],
 )
 def test_what_does_not_satisfy_the_schema_is_no_reply(text):
-    assert GROUNDING.read(text) == []
+    assert read(GROUNDING, text)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -70,9 +78,9 @@ def test_what_does_not_satisfy_the_schema_is_no_reply(text):
 def test_a_rating_is_a_number_from_0_to_1(value):
     reply = '{"answer": {"completeness": {"reasoning": "r", "value": VALUE}}}'
 
-    [right] = COMPLETENESS.read(reply.replace("VALUE", "1"))
+    [right], _ = read(COMPLETENESS, reply.replace("VALUE", "1"))
     assert right.value == 1
-    assert COMPLETENESS.read(reply.replace("VALUE", value)) == []
+    assert read(COMPLETENESS, reply.replace("VALUE", value))[0] == []
 
 
 @pytest.mark.parametrize(
@@ -89,36 +97,29 @@ def test_a_rating_is_a_number_from_0_to_1(value):
         "<|begin_of_box|>REPLY<|end_of_box|>",
         "Here is my thought process: hm\n\nHere is my response:\nREPLY",
         "REPLY<|im_end|>\n",
-    ],
-)
-def test_a_reply_is_read_behind_thoughts_and_in_a_code_block(wrapped):
-    text = wrapped.replace("REPLY", json.dumps({"answer": {"grounding": GROUNDED}}))
-
-    assert GROUNDING.read(text) == [tasks.Grounding(**GROUNDED)]
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
         "Here is the JSON:\n```json\nREPLY\n```\nTell me if you need more.",
         "Sure! REPLY",
         "<think>hm</think>It is so. REPLY",
     ],
 )
-@pytest.mark.parametrize("verdict", ["not_grounded", "Not grounded", "NOT-GROUNDED.", " not  grounded "])
 @pytest.mark.parametrize("form", ["whole", "without answer", "with a comma too many", "with a field too many"])
-def test_what_is_unambiguous_is_read(odd, verdict, form):
-    answer = {"grounding": GROUNDED | {"verdict": verdict}}
-    replies_by_form = {
+def test_what_is_unambiguous_is_read(wrapped, form):
+    answer = {"grounding": GROUNDED}
+    text = {
         "whole": json.dumps({"answer": answer}),
         "without answer": json.dumps(answer),
         "with a comma too many": json.dumps({"answer": answer}).replace("}}}", "},},}"),
-        "with a field too many": json.dumps(
-            {"answer": {"grounding": answer["grounding"] | {"confidence": 1}}, "note": ""}
-        ),
-    }
+        "with a field too many": json.dumps({"answer": {"grounding": GROUNDED | {"confidence": 1}}, "note": ""}),
+    }[form]
 
-    assert GROUNDING.read(odd.replace("REPLY", replies_by_form[form])) == [tasks.Grounding("r", "not_grounded")]
+    assert read(GROUNDING, wrapped.replace("REPLY", text)) == ([Grounding(**GROUNDED)], None)
+
+
+@pytest.mark.parametrize("verdict", ["not_grounded", "Not grounded", "NOT-GROUNDED.", " not  grounded "])
+def test_a_verdict_may_be_spelt_in_another_way(verdict):
+    text = json.dumps({"answer": {"grounding": {"reasoning": "r", "verdict": verdict}}})
+
+    assert read(GROUNDING, text)[0] == [Grounding("r", "not_grounded")]
 
 
 @pytest.mark.parametrize(
@@ -131,39 +132,26 @@ def test_what_is_unambiguous_is_read(odd, verdict, form):
     ],
 )
 def test_what_a_reply_without_an_answer_is_is_said_in_words_with_a_page_to_open(text, problem):
-    assert GROUNDING.problem_of(text) == problem
+    assert read(GROUNDING, text) == ([], problem)
     assert "docs/judges.md" not in problem.replace(replies.PAGE, "")
 
 
-@pytest.mark.parametrize("number", [0, 3, -1, 99])
-def test_a_number_that_was_not_asked_for_spoils_the_reply_also_in_a_finding_that_is_wrong(number):
-    right = {"number": 1, "reasoning": "r", "verdict": "supported"}
-    text = json.dumps({"answer": {"claim_verdicts": [right, {"number": number, "verdict": "?"}]}})
-
-    assert CLAIM_VERDICTS.read(text, numbers=[1, 2]) == []
-    assert CLAIM_VERDICTS.problem_of(text, [1, 2]) == replies.MISCOUNTED
-    assert len(CLAIM_VERDICTS.read(text, numbers=[1, 2, number])) == 1
-
-
-@pytest.mark.parametrize("numbers", [(1, 1), (1, 2, 2), (2, 1, 2)])
-def test_several_verdicts_on_one_number_spoil_the_reply_for_nobody_knows_which_is_meant(numbers):
+@pytest.mark.parametrize("numbers", [(1, 1), (1, 2, 2), (1, 0), (1, 99)])
+def test_a_number_that_was_not_asked_for_or_comes_twice_spoils_the_reply(numbers):
     verdicts = [{"number": number, "reasoning": "r", "verdict": "supported"} for number in numbers]
     text = json.dumps({"answer": {"claim_verdicts": verdicts}})
 
-    assert CLAIM_VERDICTS.read(text, numbers=[1, 2, 3]) == []
-    assert CLAIM_VERDICTS.problem_of(text, [1, 2, 3]) == replies.MISCOUNTED
+    assert read(CLAIM_VERDICTS, text, [1, 2, 3]) == ([], replies.MISCOUNTED)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @given(text=st.text(st.characters()))
-def test_reading_never_raises(form, text):
-    assert form.read(text) == []
+def test_reading_never_raises(text):
+    assert [read(part, text)[0] for part in PARTS.values()] == [[]] * len(PARTS)
 
 
 @pytest.mark.parametrize("number", [1, "1", 1.0, "1.0"])
 def test_a_number_may_be_written_as_a_text_or_with_decimals(number):
     verdicts = [{"number": number, "reasoning": "r", "verdict": "supported"}]
-    [found] = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": verdicts}}), numbers=[1])
+    [found], _ = read(CLAIM_VERDICTS, json.dumps({"answer": {"claim_verdicts": verdicts}}), [1])
 
     assert found.number == 1
-    assert COMPLETENESS.read('{"answer": {"completeness": {"reasoning": "r", "value": "0.5"}}}')[0].value == 0.5

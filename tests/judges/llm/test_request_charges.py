@@ -85,17 +85,3 @@ async def test_a_request_that_fails_counts_as_one_and_takes_nothing_else(scripte
         await judge.extract_claims(super_bowl)
 
     assert purse.settled == [Usage(requests=1, usd=0.0)]
-
-
-async def test_a_service_that_is_out_is_left_alone_and_costs_nothing(scripted, super_bowl):
-    purse = Purse()
-    judge, client = scripted(*[JudgeError("APIConnectionError", "nobody there", outage=True)] * 5)
-    failures = []
-    with judging(JudgingSession(allowance=purse)):
-        for _ in range(7):
-            with pytest.raises(JudgeError) as raised:
-                await judge.extract_claims(super_bowl)
-            failures.append(raised.value.error_type)
-
-    assert failures == ["APIConnectionError"] * 5 + ["judge_unavailable"] * 2
-    assert len(client.requests) == len(purse.expected) == 5

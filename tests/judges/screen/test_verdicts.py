@@ -123,16 +123,6 @@ async def test_background_is_named_as_such():
     assert "the background says" in score.explanation
 
 
-async def test_an_invention_lowers_the_score_and_courtesies_change_nothing():
-    invented = "In 1968 it was painted pink by Pablo Picasso."
-    copied, with_invented, polite = [
-        (await adherence(response, TOWER, MUSEUM)).value
-        for response in (COPIED, f"{COPIED} {invented}", f"Sure, I'd be happy to help! {COPIED} I hope this helps!")
-    ]
-
-    assert with_invented < 0.5 < copied == polite
-
-
 # Claims
 
 
@@ -183,15 +173,6 @@ async def test_a_bare_yes_or_no_cannot_be_told(judge, reply):
     record = RagRecord(question="Is it open?", contexts=[TOWER], response=reply)
 
     with pytest.raises(JudgeError, match="no words") as raised:
-        await judge.vote_adherence(record, 1)
-
-    assert raised.value.error_type == "cannot_tell"
-
-
-async def test_words_do_not_tell_whether_a_refusal_is_right(judge):
-    record = RagRecord(question="When did the Eiffel Tower open?", contexts=[TOWER], response="I don't know.")
-
-    with pytest.raises(JudgeError) as raised:
         await judge.vote_adherence(record, 1)
 
     assert raised.value.error_type == "cannot_tell"

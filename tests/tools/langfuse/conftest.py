@@ -1,4 +1,4 @@
-"""A server on this machine that takes scores as Langfuse's clients 5.0.4 and 4.18.0 say that Langfuse does."""
+"""A server on this machine that takes scores as Langfuse's client 5.0.4 says that Langfuse does."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FIELDS = {
     "environment": str,
     "timestamp": str,
 }
-"""Of a score, as far as we use them; `timestamp` is one of a list's scores only."""
+"""Of a score, as far as we use them."""
 
 
-def checked(score, *, is_event):
+def checked(score):
     """The score, if it is one that Langfuse takes."""
-    assert set(score) <= set(_FIELDS) - ({"timestamp"} if is_event else set())
+    assert set(score) <= set(_FIELDS)
     assert {"id", "name", "value", "traceId"} <= set(score), "without an id a score is accepted and not stored"
     for name, value in score.items():
         assert isinstance(value, _FIELDS[name]), name
@@ -46,13 +46,11 @@ def checked_time(text):
 
 
 class FakeLangfuse(ScoreServer):
-    """`stored` has the scores by what makes Langfuse replace one; `version` 4 takes lists of scores, and 3 events."""
+    """`stored` has the scores by what makes Langfuse replace one."""
 
     def __init__(self):
         self.keys = b"pk-lf-1:sk-lf-secret"
-        self.version = 4
         self.stored = {}
-        self.events = set()
         super().__init__()
 
     @property
@@ -67,34 +65,17 @@ class FakeLangfuse(ScoreServer):
         if request.headers.get("authorization") != "Basic " + base64.b64encode(self.keys).decode():
             return 401, {"message": "Invalid credentials"}
         if request.path == "/api/public/scores":
-            return self._take_list(request.content) if self.version == 4 else (400, {"message": "Invalid request data"})
-        if request.path == "/api/public/ingestion" and self.version == 3:
-            return self._take_events(request.content)
+            return self._take_list(request.content)
         return 404, {"message": "Not found"}
 
     def _take_list(self, scores):
         taken = [score for score in scores if score["name"] not in self.refused]
         for score in taken:
-            self._store(checked(score, is_event=False), checked_time(score["timestamp"]))
+            self._store(checked(score), checked_time(score["timestamp"]))
         if len(taken) == len(scores):
             return 202, {"message": "Accepted"}
         errors = [{"message": f"{score['name']}: refused"} for score in scores if score not in taken]
         return 207, {"accepted": len(taken), "rejected": len(errors), "errors": errors}
-
-    def _take_events(self, content):
-        successes, errors = [], []
-        for event in content["batch"]:
-            assert set(event) == {"id", "type", "timestamp", "body"}
-            assert event["type"] == "score-create"
-            score = checked(event["body"], is_event=True)
-            if score["name"] in self.refused:
-                errors.append({"id": event["id"], "status": 400, "message": "Invalid request data"})
-            else:
-                successes.append({"id": event["id"], "status": 201})
-                if event["id"] not in self.events:
-                    self._store(score, checked_time(event["timestamp"]))
-                self.events.add(event["id"])
-        return 207, {"successes": successes, "errors": errors}
 
     def _store(self, score, timestamp):
         self.stored[score["id"], score["name"], timestamp[:10]] = {**score, "timestamp": timestamp}

@@ -20,13 +20,7 @@ def client(server):
     made.shutdown()
 
 
-@pytest.fixture
-def is_of_lists():
-    return int(langfuse.__version__.partition(".")[0]) >= 5
-
-
-def test_the_clients_score_is_ours_but_for_what_it_leaves_out(server, client, is_of_lists, deliver, make_scored):
-    server.version = 4 if is_of_lists else 3
+def test_the_clients_score_is_ours_but_for_what_it_leaves_out(server, client, deliver, make_scored):
     deliver(make_scored({"faithfulness": Score(value=0.25, threshold=0.5, explanation="made up")}), explanations=True)
     (ours,) = server.stored.values()
     server.stored.clear()
@@ -49,9 +43,7 @@ def test_the_clients_score_is_ours_but_for_what_it_leaves_out(server, client, is
     }
 
 
-def test_the_clients_type_of_a_score_takes_ours_and_knows_all_its_fields(server, is_of_lists, make_writer, make_scored):
-    if not is_of_lists:
-        pytest.skip("of the client from version 5 on")
+def test_the_clients_type_of_a_score_takes_ours_and_knows_all_its_fields(server, make_writer, make_scored):
     from langfuse.api.core.serialization import convert_and_respect_annotation_metadata as by_fields
     from langfuse.api.scores.types import CreateScoreRequest
 

@@ -20,9 +20,7 @@ def written(server, deliver, make_scored):
     return write
 
 
-@pytest.mark.parametrize("version", [3, 4])
-def test_a_score_is_on_the_answers_observation_with_all_that_is_known(server, written, version):
-    server.version = version
+def test_a_score_is_on_the_answers_observation_with_all_that_is_known(written):
     score = Score(
         value=0.25,
         threshold=0.5,

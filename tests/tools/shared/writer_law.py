@@ -175,7 +175,7 @@ class WriterLaw:
         done = run_with(backend.variables(server.url), server, APPLICATION, json.dumps([{"emitters": emitters}]))
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert set(server.scores) >= {"faithfulness", "completeness", "context_adherence"}
+        assert set(server.scores) >= {"faithfulness", "context_adherence"}
 
 
 def run_with(variables, server, *arguments):

@@ -78,7 +78,7 @@ class LangChainChatClient(BlockingChatClient):
         self, *, schema: Mapping[str, Any], temperature: float, capabilities: EndpointCapabilities
     ) -> Runnable[Any, Any]:
         model = self._model
-        if capabilities.temperature:
+        if capabilities.takes("temperature"):
             model = at_temperature(model, temperature, self._at_temperature)
         if capabilities.response_format != "json_schema":
             return model

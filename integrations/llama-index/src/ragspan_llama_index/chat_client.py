@@ -50,7 +50,7 @@ class LlamaIndexChatClient(BlockingChatClient):
         capabilities: EndpointCapabilities,
     ) -> Completion:
         llm = self._llm
-        if capabilities.temperature:
+        if capabilities.takes("temperature"):
             llm = at_temperature(llm, temperature, self._at_temperature)
         parameters = capabilities.parameters(schema=schema, n=1, temperature=temperature)
         parameters.pop("temperature", None)  # as a parameter, many integrations leave it unread

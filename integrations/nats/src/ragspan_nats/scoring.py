@@ -143,7 +143,7 @@ class FleetScoring:
         scored = await self._engine.score(RedactedRecord(replace(record, parent=span or record.parent)))
         if not isinstance(scored, ScoredRecord):
             return scored
-        return replace(scored, record=record, span=span, retrieval_spans=handle.retrieval_spans if handle else ())
+        return replace(scored, record=record, span=span)
 
     async def export(self, delivery: Delivery, scored: ScoredRecord) -> Disposition:
         """How the delivery ends. If it is acknowledged, its scores are written."""

@@ -8,13 +8,5 @@ from __future__ import annotations
 from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.llm_judge import LLMJudge
-from ragspan.judges.llm.tasks import PROMPT_VERSION
 
-__all__ = [
-    "PROMPT_VERSION",
-    "BlockingChatClient",
-    "EndpointCapabilities",
-    "LLMJudge",
-    "at_temperature",
-    "completion_of",
-]
+__all__ = ["BlockingChatClient", "EndpointCapabilities", "LLMJudge", "at_temperature", "completion_of"]

@@ -1,12 +1,4 @@
-"""A chat client over a model that is called synchronously, as all chat models of frameworks can be.
-
-Guarantees:
-- Each call runs in a thread of the running loop's executor. An asynchronous client inside a chat model belongs to one event
-  loop: if the judge's loop used it, it would fail in the application's, and the other way round.
-- Each call runs in an empty context of its own. The caller's callbacks, tracers and spans do not see it.
-- A cancelled call that has no thread yet is never made.
-- An exception in a call costs that one completion. `complete` raises only if all calls fail.
-"""
+"""A chat client over a model that is called synchronously, as all chat models of frameworks can be."""
 
 from __future__ import annotations
 
@@ -14,25 +6,30 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
-from functools import partial
 from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
-from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
-from ragspan.judges.llm.chat_protocol import refused_or_thoughts, usage_of, whole_completion
+from ragspan.judges.llm.capabilities import Attempt, EndpointCapabilities, EndpointHabits
+from ragspan.judges.llm.chat_protocol import completion_from
 from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
-from ragspan.provider_replies import facts_of
 
 
 class BlockingChatClient(ABC):
-    """A `ChatClient` that makes a request for each completion, side by side.
+    """A `ChatClient` that makes a request for each completion, side by side, in threads of the running loop's executor.
 
-    If the model rejects a parameter (a schema, a temperature) and answers without it, later requests leave it out.
+    An asynchronous client inside a chat model belongs to one event loop: if the judge's loop used it, it would fail in the
+    application's, and the other way round. If the model rejects a parameter (a schema, a temperature) and answers without it,
+    later requests leave it out.
+
+    Guarantees:
+    - Each call runs in an empty context of its own. The caller's callbacks, tracers and spans do not see it.
+    - A cancelled call that has no thread yet is never made.
+    - An exception in a call costs that one completion. `complete` raises only if all calls fail.
     """
 
     def __init__(self) -> None:
-        self.habits = EndpointHabits(EndpointCapabilities(several_choices=False))
+        self.habits = EndpointHabits(EndpointCapabilities(left_out=frozenset({"n"})))
 
     @abstractmethod
     def ask(
@@ -53,37 +50,31 @@ class BlockingChatClient(ABC):
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
         loop = asyncio.get_running_loop()
-        answer = partial(self._answer, messages, schema=schema, temperature=temperature)
+
+        def say(error: Exception) -> str:
+            return redacted_message(error, [message["content"] for message in messages], secrets=self.secrets())
+
+        def answer() -> Completion | JudgeError:
+            """Ask, and each time that the model refuses a parameter, ask again without it."""
+            attempt = Attempt(self.habits)
+            while True:
+                taken = attempt.capabilities
+                try:
+                    completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=taken)
+                except Exception as error:  # noqa: BLE001  each integration has errors of its own
+                    sent = taken.parameters(schema=schema, n=1, temperature=temperature)
+                    if not attempt.goes_on_without(error, sent, say):
+                        kind, is_out = type(error).__name__, is_outage(error)
+                        return JudgeError(kind, say(error), outage=is_out, status=status_of(error))
+                else:
+                    attempt.ended_well()
+                    return completion
+
         answers = await asyncio.gather(*(loop.run_in_executor(None, Context().run, answer) for _ in range(n)))
         completions = [answer for answer in answers if isinstance(answer, Completion)]
         if not completions:
             raise next(answer for answer in answers if isinstance(answer, JudgeError))
         return completions
-
-    def _answer(
-        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], temperature: float
-    ) -> Completion | JudgeError:
-        """Ask, and each time that the model refuses a parameter, ask again without it."""
-        attempt = self.habits.attempt()
-        texts = [message["content"] for message in messages]
-
-        def say(error: Exception) -> str:
-            return redacted_message(error, texts, secrets=self.secrets())
-
-        while True:
-            sent = attempt.capabilities.parameters(schema=schema, n=1, temperature=temperature)
-            try:
-                completion = self.ask(
-                    messages, schema=schema, temperature=temperature, capabilities=attempt.capabilities
-                )
-            except Exception as error:  # noqa: BLE001  each integration has errors of its own
-                if not attempt.goes_on_without(error, sent, say):
-                    return JudgeError(
-                        type(error).__name__, say(error), outage=is_outage(error), status=status_of(error)
-                    )
-            else:
-                attempt.ended_well()
-                return completion
 
 
 def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
@@ -97,7 +88,4 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
 
 def completion_of(metadata: Iterable[Any], text: str) -> Completion:
     """A completion with what the provider said about it. Its text is empty if it was cut off or refused."""
-    metadata = list(metadata)
-    is_refused, has_thoughts = refused_or_thoughts(metadata)
-    reason = "refusal" if is_refused else facts_of(metadata).finish_reason
-    return whole_completion(text, usage_of(metadata), reason, has_thoughts=has_thoughts)
+    return completion_from([part for part in metadata if part is not None], text)

@@ -2,16 +2,6 @@
 
 Without it, every record would wait for the same timeouts, keep its place in the engine, and add load to the service at the
 worst time.
-
-Guarantees:
-- After `_FAILURES` requests in a row that failed because the service is out, all requests fail at once for `_PAUSE` seconds.
-  Then one is sent as a trial: if it fails there is another pause, if it is answered all requests are sent again.
-- An error about one request (too long, filtered, malformed) does not count as a failure, nor as a success: a gateway before
-  a dead model answers such requests, too. If it was the trial, the next request is the next trial.
-- A trial that never ends, because its thread hangs or its loop died, blocks nothing: after another pause there is the next.
-
-Any number of threads and event loops may use one breaker. It has no lock, which a fork could leave held for ever: a race costs
-one failure that is not counted, or one trial too many.
 """
 
 from __future__ import annotations
@@ -29,10 +19,17 @@ _PAUSE = 30.0  # seconds
 
 
 class CircuitBreaker:
-    """Watches the requests to one service.
+    """Watches the requests to one service; `clock` is in seconds that do not go backwards.
 
-    Args:
-        clock: seconds that do not go backwards.
+    Guarantees:
+    - After `_FAILURES` requests in a row that failed because the service is out, all requests fail at once for `_PAUSE` seconds.
+      Then one is sent as a trial: if it fails there is another pause, if it is answered all requests are sent again.
+    - An error about one request (too long, filtered, malformed) does not count as a failure, nor as a success: a gateway before
+      a dead model answers such requests, too. If it was the trial, the next request is the next trial.
+    - A trial that never ends, because its thread hangs or its loop died, blocks nothing: after another pause there is the next.
+
+    Any number of threads and event loops may use it. It has no lock, which a fork could leave held for ever: a race costs one
+    failure that is not counted, or one trial too many.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,10 +42,6 @@ class CircuitBreaker:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Around one request.
-
-        A reply is a success, whatever it says. A `JudgeError` says itself whether it is an outage; other exceptions are
-        classified. A cancellation is an outage: it is nearly always a time limit. (The end of an engine also cancels
-        requests, which may cost another engine with the same judge a pause.)
 
         Raises:
             JudgeError: the service is out, and it is not yet time to try again.
@@ -63,17 +56,12 @@ class CircuitBreaker:
         try:
             yield
         except BaseException as error:
-            is_out = _means_outage(error)
+            known = error if isinstance(error, JudgeError) else None
+            # A cancellation is nearly always a time limit.
+            is_out = known.outage if known else isinstance(error, asyncio.CancelledError) or is_outage(error)
             self._failures += is_out
             if is_out:  # other errors than a judge's may quote the prompt
-                words = str(error) if isinstance(error, JudgeError) else type(error).__name__
-                self._last = words, status_of(error)
+                self._last = str(known) if known else type(error).__name__, status_of(error)
             self._next_trial = self._clock() + (_PAUSE if is_out else 0)
             raise
         self._failures = 0
-
-
-def _means_outage(error: BaseException) -> bool:
-    if isinstance(error, JudgeError):
-        return error.outage
-    return isinstance(error, asyncio.CancelledError) or (isinstance(error, Exception) and is_outage(error))

@@ -13,8 +13,9 @@ Any number of threads and event loops may use one `EndpointHabits`. It has no lo
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -66,94 +67,54 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
 }
 """By their names in OpenAI's protocol. What else a user sends (a gateway's rules about who may see the texts, say) is never left out."""
 
-_MOST_ATTEMPTS = 12
-_SIMPLER: Mapping[str, Literal["json_object", "none"]] = {"json_schema": "json_object", "json_object": "none"}
-_REFUSING: Final = frozenset({400, 404, 405, 422, 501})
-"""Of HTTP. A proxy answers 404 if no model behind it takes the parameters."""
-_SERVER_ERROR = 500
-"""Local servers that cannot use a schema answer so, and name it."""
-_READ = 4000  # characters: later ones are often the prompt
-_OTHER_FIELDS = frozenset({"messages", "model", "prompt", "input", "user", "stream"})
-_FAILED_GENERATION = re.compile(
-    r"failed_generation|json_validate_failed|tool_use_failed|generated JSON|failed to (?:generate|validate) JSON",
-    re.IGNORECASE,
-)
-"""Groq: the model's text did not keep to the schema this time."""
-_log = ThrottledLog()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointCapabilities:
     """The optional parameters that an endpoint takes."""
 
     response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
-    several_choices: bool = True
-    temperature: bool = True
     left_out: frozenset[str] = frozenset()
     """Further parameters that it does not take."""
 
-    def parameters(
-        self, *, schema: Mapping[str, Any], n: int, temperature: float, further: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Those parameters of a request that the endpoint takes.
+    def takes(self, parameter: str) -> bool:
+        return parameter not in self.left_out
 
-        Args:
-            schema: of the reply.
-            n: choices.
-            temperature: of each choice.
-            further: fields that the user sends, which go before the others.
-        """
+    def parameters(self, *, schema: Mapping[str, Any], n: int, temperature: float) -> dict[str, Any]:
+        """Those parameters of a request for replies of a schema that the endpoint takes."""
         sent: dict[str, Any] = {"temperature": temperature}
         if self.response_format == "json_schema":
             json_schema = {"name": "answer", "strict": True, "schema": schema}
             sent[_FORMAT] = {"type": "json_schema", "json_schema": json_schema}
         elif self.response_format == "json_object":
             sent[_FORMAT] = {"type": "json_object"}
-        if n > 1:
-            sent["n"] = n
-        return self.kept(sent | dict(further or {}))
+        return self.kept(sent | ({"n": n} if n > 1 else {}))
 
     def kept(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that the endpoint takes, under the names that it takes."""
         kept = dict(fields)
-        absent = {"n": self.several_choices, "temperature": self.temperature, _FORMAT: self.response_format != "none"}
-        for name in [name for name in kept if name in self.left_out or not absent.get(name, True)]:
-            value = kept.pop(name)
-            instead = PARAMETERS[name].instead
+        for name in [name for name in kept if self._refuses(name)]:
+            value, instead = kept.pop(name), PARAMETERS[name].instead
             if instead and instead not in self.left_out:
                 kept.setdefault(instead, value)
         return kept
 
+    def _refuses(self, name: str) -> bool:
+        return name in self.left_out or (name == _FORMAT and self.response_format == "none")
+
     def without(self, parameter: str) -> EndpointCapabilities:
         """The capabilities without one of `PARAMETERS`; of the format, without its strictest kind."""
         if parameter == _FORMAT:
-            return replace(self, response_format=_SIMPLER.get(self.response_format, "none"))
-        if parameter == "n":
-            return replace(self, several_choices=False)
-        if parameter == "temperature":
-            return replace(self, temperature=False)
+            return replace(self, response_format="json_object" if self.response_format == "json_schema" else "none")
         return replace(self, left_out=self.left_out | {parameter})
-
-    def kind(self, parameter: str) -> str:
-        """What a refusal is of: the parameter; of the format, which kind of it."""
-        return self.response_format if parameter == _FORMAT else parameter
 
 
 class EndpointHabits:
-    """What one endpoint has shown of the parameters that it takes.
-
-    Args:
-        capabilities: what it is expected to take at first.
-    """
+    """What one endpoint has shown of the parameters that it takes; `capabilities` is what it is expected to take at first."""
 
     def __init__(self, capabilities: EndpointCapabilities | None = None) -> None:
         self.capabilities = capabilities or EndpointCapabilities()
         self.refused: dict[str, str] = {}
         """The endpoint's words by the parameter that it refuses. They hold no prompt and no key."""
-
-    def attempt(self) -> Attempt:
-        """For one request."""
-        return Attempt(self)
 
 
 class Attempt:
@@ -164,9 +125,9 @@ class Attempt:
         self._habits = habits
         self._lessons: list[tuple[str, str, str]] = []
         """Of each refusal that may last: the parameter, its kind, and the endpoint's words."""
-        self._count = 1
+        self._left = _MOST_ATTEMPTS
 
-    def goes_on_without(self, error: Exception, sent: Collection[str], say: Callable[[Exception], str] = str) -> bool:
+    def goes_on_without(self, error: Exception, sent: Collection[str], say: Callable[[Exception], str]) -> bool:
         """Whether there is a simpler request to make after this error; `capabilities` are its then.
 
         Args:
@@ -174,12 +135,13 @@ class Attempt:
             sent: the names of its fields.
             say: makes words of an error that may be shown.
         """
-        self._count += 1
-        name = refused_parameter(error, [name for name in PARAMETERS if name in sent])
-        if name is None or self._count > _MOST_ATTEMPTS:
+        self._left -= 1
+        name = _refused_parameter(error, [name for name in PARAMETERS if name in sent])
+        if name is None or not self._left:
             return False
         if not _FAILED_GENERATION.search(_words_of(error)):
-            self._lessons.append((name, self.capabilities.kind(name), say(error)))
+            kind = self.capabilities.response_format if name == _FORMAT else name
+            self._lessons.append((name, kind, say(error)))
         self.capabilities = self.capabilities.without(name)
         return True
 
@@ -196,64 +158,42 @@ class Attempt:
                     )
 
 
-def refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
+def _refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
     """Which of the parameters that were sent an error refuses; None if it is about something else, or names none."""
-    status = status_of(error)
-    if status not in {None, _SERVER_ERROR, *_REFUSING}:
+    status, words, param = status_of(error), _words_of(error), str(getattr(error, "param", None) or "")
+    if status not in {None, _SERVER_ERROR, *_REFUSING} or re.match(_OTHER_FIELDS, param):
         return None
-    words = _words_of(error)
     if status == _SERVER_ERROR or _FAILED_GENERATION.search(words):
         is_named = _FAILED_GENERATION.search(words) or re.search(PARAMETERS[_FORMAT].words or "", words, re.IGNORECASE)
         return _FORMAT if is_named and _FORMAT in sent else None
-    fields = list(_fields_named_by(error))
-    named = next((name for field in fields if (name := _known(field)) in sent), None)
-    if named is not None or any(field in _OTHER_FIELDS for field in fields):
-        return named
-    mentioned = next((name for word in _WORD.finditer(words) if (name := _known(word[0])) in sent), None)
-    if mentioned is not None:
-        return mentioned
-    described = ((name, row.words) for name, row in PARAMETERS.items() if name in sent and row.words)
-    return next((name for name, pattern in described if re.search(pattern, words, re.IGNORECASE)), None)
-
-
-def _known(name: str) -> str | None:
-    return _NAMES.get(_spelling(name)) if name != "N" else None
+    names = (_NAMES.get(_spelling(word[0])) for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
+    described = (name for name in sent if (own := PARAMETERS[name].words) and re.search(own, words, re.IGNORECASE))
+    return next((name for name in names if name in sent), None) or next(described, None)
 
 
 def _spelling(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def _fields_named_by(error: Exception) -> Iterator[str]:
-    """The parts of paths that an error has in fields of its own: OpenAI's `param`, FastAPI's `loc`, Google's `field`."""
-    for body in (getattr(error, "body", None), {"param": getattr(error, "param", None)}):
-        for key, value in _entries_in(body):
-            if key in {"param", "parameter", "field", "loc"}:
-                parts = value if isinstance(value, (list, tuple)) else [value]
-                texts = [part for part in parts if isinstance(part, str)]
-                yield from (piece for text in texts for piece in re.split(r"[.\[\]/]", text) if piece)
-
-
 def _words_of(error: Exception) -> str:
     """All that an error says."""
     body = getattr(error, "body", None)
-    texts = [value for _, value in _entries_in(body) if isinstance(value, str)]
-    if isinstance(body, str):
-        texts.append(body)
-    return "\n".join(texts or [str(getattr(error, "message", None) or error)])[:_READ]
-
-
-def _entries_in(body: object, depth: int = 6) -> Iterator[tuple[str, object]]:
-    """The keys and values of nested JSON."""
-    if depth and isinstance(body, Mapping):
-        for key, value in body.items():
-            yield str(key), value
-            yield from _entries_in(value, depth - 1)
-    elif depth and isinstance(body, Sequence) and not isinstance(body, (str, bytes)):
-        for item in body:
-            yield ("", item) if isinstance(item, str) else ("", None)
-            yield from _entries_in(item, depth - 1)
+    words = json.dumps(body, default=str, ensure_ascii=False) if isinstance(body, (Mapping, list)) else body
+    return str(words or getattr(error, "message", None) or error)[:_READ]
 
 
 _NAMES = {_spelling(spelt): name for name, row in PARAMETERS.items() for spelt in (name, *row.names)}
 _WORD = re.compile(r"(?<!\\)\b[A-Za-z][\w-]*")
+_MOST_ATTEMPTS = 12
+_REFUSING: Final = frozenset({400, 404, 405, 422, 501})
+"""Of HTTP. A proxy answers 404 if no model behind it takes the parameters."""
+_SERVER_ERROR = 500
+"""Local servers that cannot use a schema answer so, and name it."""
+_READ = 4000  # characters: later ones are often the prompt
+_OTHER_FIELDS: Final = r"(?:messages|model|prompt|input|user|stream)\b"
+_FAILED_GENERATION = re.compile(
+    r"failed_generation|json_validate_failed|tool_use_failed|generated JSON|failed to (?:generate|validate) JSON",
+    re.IGNORECASE,
+)
+"""Groq: the model's text did not keep to the schema this time."""
+_log = ThrottledLog()

@@ -13,25 +13,27 @@ from ragspan.judges.session import report_usage, reserve
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
 from ragspan.usage import Usage
 
-TOKENS_PER_REPLY = 250
-"""Some sentences of reasoning and a verdict."""
-
 
 @contextlib.contextmanager
 def charging(
-    messages: Sequence[ChatMessage], *, choices: int, price: Price | None, tokens: int = TOKENS_PER_REPLY
+    messages: Sequence[ChatMessage], *, choices: int, price: Price | None, tokens: int
 ) -> Iterator[Callable[[Sequence[Completion]], None]]:
     """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
 
     A request that fails counts as one request without tokens, unless the endpoint reports what it took. What was set aside for
-    a cancelled request stays so: providers charge for its replies. `tokens` are those of one reply, about. If the price is None the cost is unknown, unless the client reports it.
+    a cancelled request stays so: providers charge for its replies.
+
+    Args:
+        messages: of the request.
+        choices: replies that are asked for, each of about so many `tokens`.
+        price: of the model. With None the cost is unknown, unless the client reports it.
+        tokens: of one reply.
 
     Raises:
         JudgeError: the allowance does not suffice.
     """
     input_tokens = sum(size_of(message["content"]) for message in messages) // SIZE_OF_TOKEN + 1
-    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * tokens)
-    expected = _priced(expected, price)
+    expected = _priced(Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * tokens), price)
     settle = reserve(expected)
 
     def charge(completions: Sequence[Completion]) -> None:
@@ -52,9 +54,8 @@ def charging(
 
 
 def _priced(usage: Usage, price: Price | None) -> Usage:
-    if price is None or usage.usd is not None or not _has_tokens(usage):
-        return usage
-    return replace(usage, usd=price.of(usage))
+    is_known = price is None or usage.usd is not None or not _has_tokens(usage)
+    return usage if is_known or price is None else replace(usage, usd=price.of(usage))
 
 
 def _has_tokens(usage: Usage) -> bool:

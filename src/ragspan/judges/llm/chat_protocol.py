@@ -7,53 +7,14 @@ reading it finds no answer, and its cost is still counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-import msgspec
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY, TOOL_CALL
 from ragspan.provider_replies import cost_of, facts_of, total_tokens_of
 from ragspan.usage import Usage
-
-
-class _ReplyMessage(msgspec.Struct):
-    content: Any = None
-    """A text. Mistral's reasoning models answer in parts, of which those of the type `text` are the reply."""
-    refusal: Any = None
-    reasoning_content: Any = None
-    reasoning: Any = None
-    thinking: Any = None
-    tool_calls: Any = None
-
-    @property
-    def has_thoughts(self) -> bool:
-        return bool(self.reasoning_content or self.reasoning or self.thinking)
-
-
-class _Choice(msgspec.Struct):
-    message: _ReplyMessage
-    finish_reason: Any = None
-    error: Any = None
-    """Gateways have one for each choice."""
-
-
-def read_completions(reply: object) -> list[Completion]:
-    """The choices of a chat completion; the first one has all of the usage.
-
-    Raises:
-        JudgeError: there is no choice at all.
-    """
-    choices = reply.get("choices") if isinstance(reply, Mapping) else None
-    if not isinstance(choices, list) or not choices:
-        message = STREAMED if _is_stream(reply) else _blocked(reply) or NO_COMPLETION
-        usage = usage_of([reply]) if isinstance(reply, Mapping) and reply.get("usage") else None
-        raise JudgeError("InvalidResponse", message, outage=message == NO_COMPLETION, usage=usage)
-    usage = usage_of([reply])
-    return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
-
 
 NO_COMPLETION = (
     "the endpoint's answer is not a chat completion, because it has no choices: check base_url, which has to be that of "
@@ -63,60 +24,73 @@ STREAMED = (
     "the endpoint streams its answer (lines that begin with data:), although no stream was asked for: take a model or a "
     'gateway that answers without a stream, or give extra_body={"stream": False}'
 )
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
 
 
-def _is_stream(reply: object) -> bool:
-    return isinstance(reply, str) and reply.lstrip().startswith(("data:", "event:", ": ", "id:"))
+def read_completions(reply: object) -> list[Completion]:
+    """The choices of a chat completion; the first one has all of the usage.
 
-
-def _blocked(reply: object) -> str | None:
-    """Google leaves the choices out where its filter takes the prompt."""
-    is_blocked = isinstance(reply, Mapping) and any(key in reply for key in ("promptFeedback", "prompt_feedback"))
-    return REFUSED if is_blocked else None
+    Raises:
+        JudgeError: there is no choice at all.
+    """
+    fields = reply if isinstance(reply, Mapping) else {}
+    choices = fields.get("choices")
+    if not isinstance(choices, list) or not choices:
+        message = NO_COMPLETION
+        if isinstance(reply, str) and reply.lstrip().startswith(("data:", "event:", ": ", "id:")):
+            message = STREAMED
+        elif "promptFeedback" in fields or "prompt_feedback" in fields:
+            message = REFUSED  # Google leaves the choices out where its filter takes the prompt
+        usage = _usage_of([reply]) if fields.get("usage") else None
+        raise JudgeError("InvalidResponse", message, outage=message == NO_COMPLETION, usage=usage)
+    usage = _usage_of([reply])
+    return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
 
 
 def _completion(choice: object, usage: Usage) -> Completion:
-    try:
-        read = msgspec.convert(choice, _Choice)
-    except msgspec.ValidationError:
+    fields: Mapping[str, Any] = choice if isinstance(choice, Mapping) else {}
+    message = fields.get("message")
+    if not isinstance(message, Mapping):
         return Completion(text="", usage=usage)
-    message = read.message
-    reason = "refusal" if message.refusal else read.finish_reason or ("error" if read.error else None)
-    text = _text_in(message.content)
-    if message.tool_calls and not text.strip():
+    text = _text_in(message.get("content"))
+    if message.get("tool_calls") and not text.strip():
         return Completion(text="", usage=usage, problem=TOOL_CALL)
-    return whole_completion(text, usage, str(reason) if reason else None, has_thoughts=message.has_thoughts)
+    ends = (
+        "refusal" if message.get("refusal") else fields.get("finish_reason") or ("error" if fields.get("error") else "")
+    )
+    return _whole(text, usage, str(ends), has_thoughts=any(map(message.get, _THOUGHTS)))
 
 
 def _text_in(content: object) -> str:
-    """The reply in a message's content: a text, or parts in a list."""
-    if isinstance(content, list):
-        return "".join(
-            part
-            if isinstance(part, str)
-            else _text_in(part.get("text"))
-            if isinstance(part, Mapping) and part.get("type", "text") in {"text", "output_text"}
-            else ""
-            for part in content
-        )
-    return content if isinstance(content, str) else ""
+    """The reply in a message's content: a text, or parts in a list (Mistral's reasoning models)."""
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list) else ():
+        is_text = isinstance(part, Mapping) and part.get("type", "text") in {"text", "output_text"}
+        texts.append(part if isinstance(part, str) else _text_in(part.get("text")) if is_text else "")
+    return "".join(texts)
 
 
-def whole_completion(text: str, usage: Usage, finish_reason: str | None, *, has_thoughts: bool = False) -> Completion:
+def completion_from(metadata: Sequence[Any], text: str) -> Completion:
+    """A completion of what a framework keeps of a reply: its text and what the provider said about it."""
+    kept = [part for part in metadata if isinstance(part, Mapping)]
+    is_refused = any(part.get("refusal") for part in kept)
+    has_thoughts = any(part.get(name) for part in kept for name in _THOUGHTS)
+    ends = "refusal" if is_refused else facts_of(metadata).finish_reason or ""
+    return _whole(text, _usage_of(metadata), ends, has_thoughts=has_thoughts)
+
+
+def _whole(text: str, usage: Usage, finish_reason: str, *, has_thoughts: bool) -> Completion:
     """A completion whose text is empty if it was cut off or refused, which its finish reason says."""
-    problem = _problem_of(finish_reason or "")
+    ended = (words for pattern, words in _PROBLEMS.items() if re.search(pattern, finish_reason, re.IGNORECASE))
+    problem = next(ended, None)
     if problem is None and not text.strip():
         problem = THOUGHTS_ONLY if has_thoughts else EMPTY
     return Completion(text="" if problem else text, usage=usage, problem=problem)
 
 
-def _problem_of(finish_reason: str) -> str | None:
-    return next(
-        (problem for pattern, problem in _PROBLEMS.items() if re.search(pattern, finish_reason, re.IGNORECASE)), None
-    )
-
-
-_PROBLEMS = {
+_PROBLEMS: Final = {
     r"^(?:length|max_?tokens|max_output_tokens|model_length|max_length|model_context_window_exceeded)$": CUT_OFF,
     r"filter|safety|refusal|guardrail|recitation|blocklist|prohibited|spii|sensitive|blocked": REFUSED,
     r"^(?:error|network_error|insufficient_system_resource|abort)$": BROKEN_OFF,
@@ -124,16 +98,8 @@ _PROBLEMS = {
 """Of a reply that ended for this reason, by a pattern for the reasons of all providers."""
 
 
-def refused_or_thoughts(metadata: Iterable[Any]) -> tuple[bool, bool]:
-    """Whether what frameworks keep of a message has a refusal, and whether it has thoughts."""
-    kept = [part for part in metadata if isinstance(part, Mapping)]
-    has_thoughts = any(part.get(name) for part in kept for name in ("reasoning_content", "reasoning", "thinking"))
-    return any(part.get("refusal") for part in kept), has_thoughts
-
-
-def usage_of(metadata: Iterable[Any]) -> Usage:
+def _usage_of(metadata: Sequence[Any]) -> Usage:
     """The usage of one request, by what the provider reports; many compatible servers report no tokens, few the cost."""
-    metadata = list(metadata)
     facts = facts_of(metadata)
     input_tokens, output_tokens = facts.input_tokens or 0, facts.output_tokens or 0
     return Usage(

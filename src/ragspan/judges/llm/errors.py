@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 
 _OUT = frozenset({401, 402, 403, 404, 407, 408, 425, 429})
 """No key, no money, no such model, too many requests: the next request will fail as well. So it will from 500 on."""
-_SERVER_ERROR = 500
-_ERRORS = range(400, 600)
-
+_SERVER_ERROR, _NO_MONEY = 500, 402
+_NO_MONEY_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Of OpenAI, which says 429 to it, as to too many requests."""
 _ABOUT_THE_REQUEST = re.compile(
     r"Context(?:Window|Length|Overflow)|ContentFilter|LengthFinish|Blocked|Refus|Parser|Safety"
 )
@@ -21,9 +21,6 @@ _ABOUT_THE_REQUEST = re.compile(
 _ABOUT_THE_SERVICE = re.compile(
     r"Connect(?:ion)?(?:Error|Timeout)|(?:Read|Write|Pool|API)Timeout|ServiceUnavailable|Overloaded"
 )
-_NO_MONEY = 402
-_NO_MONEY_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""Of OpenAI, which says 429 to it, as to too many requests."""
 
 
 def is_outage(error: BaseException) -> bool:
@@ -37,9 +34,8 @@ def is_outage(error: BaseException) -> bool:
         return status in _OUT or status >= _SERVER_ERROR
     if isinstance(error, OSError):  # `requests` has some that are a `ValueError`, too
         return True
-    if isinstance(error, (ValueError, TypeError, NotImplementedError)):
-        return False
-    return not any(_ABOUT_THE_REQUEST.search(kind.__name__) for kind in type(error).__mro__)
+    is_wrong = isinstance(error, (ValueError, TypeError, NotImplementedError))
+    return not is_wrong and not any(_ABOUT_THE_REQUEST.search(kind.__name__) for kind in type(error).__mro__)
 
 
 def is_plain_outage(error: BaseException) -> bool:
@@ -59,15 +55,10 @@ def _status_of(error: BaseException | None) -> int | None:
     """The HTTP status, which clients keep on the error, on its response, or in the response's metadata (AWS)."""
     response = getattr(error, "response", None)
     metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
-    places = (
-        getattr(error, "status_code", None),
-        getattr(error, "status", None),
-        getattr(error, "http_status", None),
-        getattr(error, "code", None),
-        getattr(response, "status_code", None),
-        metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None,
-    )
-    return next((int(status) for status in places if isinstance(status, int) and status in _ERRORS), None)
+    places = [getattr(error, name, None) for name in ("status_code", "status", "http_status", "code")]
+    places += [getattr(response, "status_code", None)]
+    places += [metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None]
+    return next((int(one) for one in places if isinstance(one, int) and 400 <= one < 600), None)  # noqa: PLR2004 - of HTTP
 
 
 def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
@@ -78,18 +69,18 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
         sent: the texts of the request.
         secrets: keys and parts of addresses that the words may hold. What is not a string, or too short for a key, is ignored.
     """
-    words = error_text(error)
+    words = _words_of(error)
     keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
     for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
         words = words.replace(key, "[key]")
-    words = _KEY.sub("[key]", words)[:_MAX_MESSAGE]
-    if _quotes(words, "\n".join(sent)):
+    words, prompt = _KEY.sub("[key]", words)[:_MAX_MESSAGE], "\n".join(sent)
+    if any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1)):
         words = "the endpoint's message repeats the request and is left out"
     status = getattr(error, "status_code", None)
     return f"HTTP {status}: {words}" if status else words
 
 
-def error_text(error: BaseException) -> str:
+def _words_of(error: BaseException) -> str:
     """What the provider says: its message or, where the body has another form or is a page, the body."""
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)
@@ -103,10 +94,6 @@ def error_text(error: BaseException) -> str:
     elif body:
         words = json.dumps(body, default=str, ensure_ascii=False)
     return words
-
-
-def _quotes(words: str, prompt: str) -> bool:
-    return any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1))
 
 
 _TAG = re.compile(r"<(?:style|script)\b[^<]*|<[^<>]*(?:>|$)", re.IGNORECASE)

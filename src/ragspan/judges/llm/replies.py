@@ -1,4 +1,4 @@
-"""Reads what a model replies, in the forms that `tasks` lists.
+"""Reads what a model replies, by the parts that it was asked for.
 
 A reply that is not JSON, lacks a field, or has a verdict that is not on the menu is invalid, and never counts as a "no". What
 is unambiguous is read all the same: case, blanks and hyphens of a verdict, a comma too many, an object or a code block within
@@ -7,88 +7,22 @@ prose, a missing `answer` around it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable
 from functools import lru_cache
-from typing import Any, Final, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
 import msgspec
 
-_T = TypeVar("_T")
+from ragspan.judges.llm.parts import Part
+
 PAGE: Final = "https://github.com/ragspan/ragspan/blob/main/docs/judges.md"
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """A part of a reply. Models write the fields in this order, so the reasoning comes before the verdict."""
-
-
-class NumberedFinding(Reply, frozen=True):
-    """What a reply says about one of several numbered claims, statements or contexts."""
-
-    number: int
-    """From 1."""
-    reasoning: str
-
-    @property
-    def index(self) -> int:
-        return self.number - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Form(Generic[_T]):
-    """One part of a reply."""
-
-    key: str
-    kind: type[_T]
-    """Of what stands under the key; in a list, of each item."""
-    is_list: bool = False
-    """A list holds findings, each of which is valid or invalid by itself."""
-
-    def read(self, text: str, remark: str | None = None, *, numbers: Container[int] | None = None) -> list[_T]:
-        """The valid answers in a reply, with a remark after their reasoning; none if the reply is not of this form.
-
-        Args:
-            text: the reply.
-            remark: put after the reasoning of each answer.
-            numbers: those that were asked for. A reply with another one, or with one of them more than once, has no answer at
-                all: its model counts in another way, so the other verdicts may be about something else as well.
-        """
-        items = self._items(text)
-        if numbers is not None and _miscounts(items, numbers):
-            return []
-        answers = (_converted(item, self.kind) for item in items)
-        return [_remarked(answer, remark) for answer in answers if answer is not None]
-
-    def problem_of(self, text: str, numbers: Container[int] | None = None) -> str:
-        """What a reply is that holds no answer."""
-        if _object_in(text) is None:
-            return REFUSED_IN_WORDS if _REFUSAL.match(text.strip()[:_OPENING_WORDS]) else PROSE
-        items = self._items(text) if self.is_list and numbers is not None else []
-        return MISCOUNTED if numbers is not None and _miscounts(items, numbers) else OTHER_JSON
-
-    def _items(self, text: str) -> list[Any]:
-        reply = _object_in(text) or {}
-        answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
-        if self.key not in answer:
-            return []
-        value = answer[self.key]
-        return (value if isinstance(value, list) else []) if self.is_list else [value]
-
-
-def _miscounts(items: Iterable[Any], numbers: Container[int]) -> bool:
-    found = [one.number for item in items if (one := _converted(item, _Numbered)) is not None]
-    return len(set(found)) < len(found) or any(number not in numbers for number in found)
-
-
-class _Numbered(msgspec.Struct, frozen=True):
-    number: int
-
-
 _DO = f"take a larger model, or a server that keeps replies to a JSON schema ({PAGE})"
 PROSE = f"the judge's model replied with prose, not with the JSON that it was asked for: {_DO}"
 OTHER_JSON = f"the judge's model replied with JSON of another form than it was asked for: {_DO}"
+MISCOUNTED = f"the judge's model gave verdicts on numbers that it was not asked about, or several on one number: {_DO}"
 EMPTY = "the judge's model replied with nothing"
 CUT_OFF = (
     "the reply was cut off at the model's length limit: allow longer replies (max_tokens or max_completion_tokens in "
@@ -107,31 +41,54 @@ THOUGHTS_ONLY = (
     "the judge's model replied with thoughts only (reasoning_content): give the server another parser of reasoning (vLLM and "
     "SGLang: --reasoning-parser), switch thinking off, or allow longer replies"
 )
-MISCOUNTED = f"the judge's model gave verdicts on numbers that it was not asked about, or several on one number: {_DO}"
 PROBLEMS = frozenset(
     {PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, REFUSED_IN_WORDS, TOOL_CALL, BROKEN_OFF, THOUGHTS_ONLY, MISCOUNTED}
 )
 """Why a reply has no answer. They quote nothing, so they may be logged."""
-_REFUSAL = re.compile(
-    r"(?:\W*\w+,)?\W*(?:sorry|apologi[sz]e|(?:I(?:['\u2019]m| am)|we(?:['\u2019]re| are)) (?:very |so )?(?:sorry|unable|not able|afraid)"
-    r"|(?:I|we) (?:can(?:['\u2019]?t|not)|won['\u2019]t|will not|must decline|decline)|as an AI\b)",
-    re.IGNORECASE,
-)
-_OPENING_WORDS = 200
 
 
-def _remarked(answer: _T, remark: str | None) -> _T:
-    if remark is None or not hasattr(answer, "reasoning"):
-        return answer
-    return msgspec.structs.replace(answer, reasoning=f"{answer.reasoning} [{remark}]")  # type: ignore[type-var]
+def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[list[Any], str | None]:
+    """The valid answers in a reply, or what it is that holds none.
 
-
-def _converted(item: Any, kind: type[_T]) -> _T | None:
-    """The value, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
-    try:
-        return msgspec.convert(_folded(item), kind, strict=False)
+    Args:
+        part: of the reply.
+        text: the reply.
+        numbers: those that were asked for. A reply with another one, or with one of them more than once, has no answer at
+            all: its model counts in another way, so the other verdicts may be about something else as well.
+    """
+    reply = _object_in(str(text))  # frameworks have texts of their own
+    if reply is None:
+        return [], REFUSED_IN_WORDS if _REFUSAL.match(text.strip()[:200]) else PROSE
+    answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
+    value = answer.get(part.key)
+    items = value if part.is_list and isinstance(value, list) else [] if part.is_list or value is None else [value]
+    try:  # as usual replies are
+        found = numbered = msgspec.convert(items, _list_of(part.kind), strict=False)
     except (msgspec.ValidationError, RecursionError):
-        return None
+        found, numbered = _converted(items, part.kind), _converted(items, _Numbered)
+    if numbers is not None:
+        known = [one.number for one in numbered]
+        if len(set(known)) < len(known) or any(number not in numbers for number in known):
+            return [], MISCOUNTED
+    return found, None if found else OTHER_JSON
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    number: int
+
+
+@lru_cache(maxsize=64)
+def _list_of(kind: Any) -> Any:
+    return list[kind]
+
+
+def _converted(items: Iterable[Any], kind: Any) -> list[Any]:
+    """The valid ones, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
+    found = []
+    for item in items:
+        with contextlib.suppress(msgspec.ValidationError, RecursionError):
+            found.append(msgspec.convert(_folded(item), kind, strict=False))
+    return found
 
 
 def _folded(item: Any) -> Any:
@@ -140,64 +97,53 @@ def _folded(item: Any) -> Any:
         return [_folded(one) for one in item]
     if not isinstance(item, dict):
         return item
-    return {
-        key: "_".join(re.findall(r"[^\W_]+", value.lower()))
-        if key == "verdict" and isinstance(value, str)
-        else _folded(value)
-        if isinstance(value, (list, dict))
-        else value
-        for key, value in item.items()
-    }
+    folded = {key: _folded(value) if isinstance(value, (list, dict)) else value for key, value in item.items()}
+    if isinstance(verdict := folded.get("verdict"), str):
+        folded["verdict"] = "_".join(re.findall(r"[^\W_]+", verdict.lower()))
+    return folded
 
 
 @lru_cache(maxsize=32)
 def _object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object of a reply: all of it, without thoughts and marks; else the only one, in a code block or in prose.
+    """The JSON object of a reply, without thoughts and marks: all of it, or else the only one, in a code block or in prose.
 
-    All questions that a request asks read the same reply; nobody changes what is read.
+    All parts of a request are read from the same reply; nobody changes what is read.
     """
-    reply = _without_marks(text)
+    reply = _without_thoughts(text)
     blocks = _CODE_BLOCK.findall(reply)
-    for found in ([reply], blocks if len(blocks) == 1 else []):
-        decoded = _decoded(found[0]) if found else None
-        if decoded is not None:
-            return decoded
-    if _OPENING.match(reply):  # thoughts without an end
-        return None
-    objects = list(_objects_in(reply))
-    return objects[0] if len(objects) == 1 else None
+    for candidate in (reply, *(blocks if len(blocks) == 1 else ())):
+        if (found := _decoded(candidate)) is not None:
+            return found
+    return None if _OPENING.match(reply) else _only_object_in(reply)  # None: thoughts without an end
 
 
 def _decoded(text: str) -> dict[str, Any] | None:
-    for repair in (str, _without_extra_commas):
+    for candidate in (text, _EXTRA_COMMA.sub(r"\1", text)):
         try:
-            found = msgspec.json.decode(repair(text))
+            found = msgspec.json.decode(candidate)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         return found if isinstance(found, dict) else None
     return None
 
 
-def _without_extra_commas(text: str) -> str:
-    return _EXTRA_COMMA.sub(r"\1", text)
-
-
-def _objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Up to two objects that stand in a text, none within another."""
-    text = _without_extra_commas(text)
-    decoder, place, found, tried = json.JSONDecoder(), 0, 0, 0
-    while found < 2 and tried < _MOST_TRIED and (start := text.find("{", place)) >= 0:  # noqa: PLR2004 - two are ambiguous
-        tried += 1
+def _only_object_in(text: str) -> dict[str, Any] | None:
+    """The object that stands in a text, if there is one only, and none that is cut off around it."""
+    text = _EXTRA_COMMA.sub(r"\1", text)
+    found: list[dict[str, Any]] = []
+    place = 0
+    for _ in range(_MOST_TRIED):
+        if len(found) > 1 or (start := text.find("{", place)) < 0:
+            break
         try:
-            _, place = decoder.raw_decode(text, start)
+            value, place = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
             if start == 0:
-                return  # it is cut off, and what stands within it is a part of an answer
+                return None  # it is cut off, and what stands within it is a part of an answer
             place = start + 1
-            continue
-        if value := _decoded(text[start:place]):
-            found += 1
-            yield value
+        else:
+            found += [value] if value else []
+    return found[0] if len(found) == 1 else None
 
 
 _MOST_TRIED = 50
@@ -205,33 +151,25 @@ _EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _CODE_BLOCK = re.compile(r"```(?:[a-z]+\b)?(.*?)```", re.IGNORECASE | re.DOTALL)
 
 
-def _without_marks(text: str) -> str:
-    """The reply without what models write around it if no schema binds them: their thoughts before it, and marks."""
-    reply = _without_end_marks(text)
+def _without_thoughts(text: str) -> str:
+    """The reply without what models write around it if no schema binds them: thoughts before it, a tag around it, and marks."""
+    reply = text
     for _ in range(_MOST_MARKS):
-        rest = None if reply.startswith(("{", "```")) else _behind_marks(reply)
-        if rest is None:
-            break
-        reply = _without_end_marks(rest)
+        while (trimmed := _END_MARK.sub("", reply).strip("\ufeff \t\r\n")) != reply:
+            reply = trimmed
+        opening = None if reply.startswith(("{", "```")) else _OPENING.match(reply)
+        if opening is not None:
+            before, closing, rest = reply.rpartition(opening.expand(_CLOSINGS[opening.lastgroup or ""]))
+            if not closing:
+                opening = None
+            else:
+                reply = rest if rest.strip() else before[opening.end() :]
+        if opening is None:
+            ends = [] if reply.startswith(("{", "```")) else list(_END_OF_THOUGHTS.finditer(reply))
+            if not ends:
+                break
+            reply = reply[ends[-1].end() :]
     return reply
-
-
-def _without_end_marks(text: str) -> str:
-    text = text.strip("\ufeff \t\r\n")
-    for _ in range(_MOST_MARKS):
-        text = _END_MARK.sub("", text).rstrip()
-    return text
-
-
-def _behind_marks(text: str) -> str | None:
-    """What follows the thoughts at the beginning, or what stands in the tag around all of it; None if there is neither."""
-    opening = _OPENING.match(text)
-    if opening is not None:
-        before, closing, rest = text.rpartition(opening.expand(_CLOSINGS[opening.lastgroup or ""]))
-        if closing:
-            return rest if rest.strip() else before[opening.end() :]
-    ends = [end.end() for end in _END_OF_THOUGHTS.finditer(text)]
-    return text[ends[-1] :] if ends else None
 
 
 _MOST_MARKS = 4
@@ -248,36 +186,9 @@ _END_OF_THOUGHTS = re.compile(
     re.IGNORECASE,
 )
 """Some servers leave the opening mark out, or print the marks of a model's template (gpt-oss: `<|channel|>final<|message|>`)."""
-_END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\Z")
-
-
-@lru_cache(maxsize=32)
-def schema_of(forms: tuple[Form[Any], ...], *, together: bool = False) -> dict[str, Any]:
-    """The JSON schema of a reply that has one of these forms, or all of them.
-
-    It has no bounds, which some endpoints do not know; reading checks them.
-    """
-    if together:
-        return _object({"answer": _object({form.key: _schema_of_form(form) for form in forms})})
-    return _object({"answer": {"anyOf": [_object({form.key: _schema_of_form(form)}) for form in forms]}})
-
-
-def _schema_of_form(form: Form[Any]) -> dict[str, Any]:
-    return _schema_of(list[form.kind] if form.is_list else form.kind)  # type: ignore[name-defined]
-
-
-def _schema_of(kind: Any) -> dict[str, Any]:
-    if kind in _JSON_NAMES:
-        return {"type": _JSON_NAMES[kind]}
-    if get_origin(kind) is Literal:
-        return {"type": "string", "enum": list(get_args(kind))}
-    if get_origin(kind) is list:
-        return {"type": "array", "items": _schema_of(*get_args(kind))}
-    return _object({name: _schema_of(field) for name, field in get_type_hints(kind).items()})
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-_JSON_NAMES = {str: "string", float: "number", int: "integer", bool: "boolean"}
+_END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\s*\Z")
+_REFUSAL = re.compile(
+    r"(?:\W*\w+,)?\W*(?:sorry|apologi[sz]e|(?:I(?:['\u2019]m| am)|we(?:['\u2019]re| are)) (?:very |so )?(?:sorry|unable|not able|afraid)"
+    r"|(?:I|we) (?:can(?:['\u2019]?t|not)|won['\u2019]t|will not|must decline|decline)|as an AI\b)",
+    re.IGNORECASE,
+)

@@ -1,9 +1,7 @@
-import pandas as pd
 from reader_program import question, texts
 
 from ragspan import RagRecord, RetrievedContext
 
-frame = pd.read_json("answers.jsonl", lines=True)
 questions = [question]
 
 

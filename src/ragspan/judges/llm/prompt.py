@@ -1,8 +1,4 @@
-"""A record as an LLM judge sees it, laid out once for all questions about it.
-
-Every request about a record begins with the rules and the record's texts, byte for byte; what it asks comes last. Providers
-serve a prompt that begins like an earlier one from their cache, at a fraction of the price. The cache has a beginning once
-the provider has read it, so the first request goes ahead of the others.
+"""A record as an LLM judge sees it, laid out once for all requests about it, and what these share.
 
 A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what short
 texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay whole, and
@@ -13,33 +9,24 @@ left out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.judge_protocols import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
-from ragspan.judges.llm.tasks import RULES, introduction
+from ragspan.judges.llm.parts import introduction
 from ragspan.records import RagRecord
 from ragspan.text.limits import beginning, beginnings, size_of
 from ragspan.text.sentences import places_of
 
 _T = TypeVar("_T")
-
 _CUT = 80
 """Characters by which the labels of a context grow if it is cut."""
 _FEW_WORDS = 100
 """Characters that are shown of each context, if it has that many."""
-_WORTH_CACHING = 2000
-"""Characters of the material from which it pays to wait; the rules before it are the same for all records."""
-_LONGEST_WAIT = 10.0
-"""Seconds that a request waits for the first one about the same record."""
-_TURNS = 2
-"""Rounds of the event loop after which all requests of metrics that start together are there."""
-MAX_SENTENCES = 100
+_MAX_SENTENCES = 100
 """Of one context; beyond that, neighbours count as one."""
 _BEGINNING = 48
 """The size of a sentence's beginning, by which it can be found in its context."""
@@ -84,73 +71,26 @@ class AskedOnce:
 _NOBODY = object()
 
 
-class PromptCacheGate:
-    """Lets the first request about a record go ahead of the others. For one event loop.
-
-    Guarantees:
-    - The first request goes at once. The others wait until it is answered, fails or is cancelled, or until the longest wait
-      since it went is over.
-    - A request that is cancelled while it waits holds up no other.
-
-    Args:
-        longest_wait: seconds that a request waits for the first one; with 0 all go at once.
-    """
-
-    def __init__(self, longest_wait: float) -> None:
-        self._longest_wait = longest_wait
-        self._first: asyncio.Future[None] | None = None
-        self._went_at = 0.0
-
-    @asynccontextmanager
-    async def turn(self, *, is_urgent: bool) -> AsyncIterator[None]:
-        """Wait until it is the request's turn; it is sent inside the block.
-
-        Args:
-            is_urgent: another request depends on this one, so of several that come together it goes first.
-        """
-        if not self._longest_wait:
-            yield
-            return
-        if not is_urgent:
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
-        loop = asyncio.get_running_loop()
-        if self._first is None:
-            self._first, self._went_at = loop.create_future(), loop.time()
-            try:
-                yield
-            finally:
-                self._first.set_result(None)
-            return
-        left = self._went_at + self._longest_wait - loop.time()
-        await asyncio.wait([self._first], timeout=max(left, 0))
-        yield
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PromptContext:
-    """What all prompts about a record begin with, and what their questions share."""
+class Prompt:
+    """What all requests about a record begin with, and what they share."""
 
     fence: Fence
     material: str
     contexts: tuple[str, ...]
     """The part of each context that is shown."""
-    remark: str | None
-    """How much the judge saw, in words; None if it saw everything."""
+    remark: str
+    """How much the judge saw, in words that follow its reasoning; empty if it saw everything."""
     share_shown: float
     """Of the characters of the record's texts, 0..1."""
-    gate: PromptCacheGate
     once: AskedOnce = field(default_factory=AskedOnce)
-
-    def messages(self, task: str, guide: str = "") -> list[ChatMessage]:
-        return [
-            {"role": "system", "content": f"{RULES}\n\n{guide}" if guide else RULES},
-            {"role": "user", "content": f"{self.material}\n\n{task}"},
-        ]
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Of the request that goes ahead of the others, so that a provider's cache has what they begin with."""
+    is_cached: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> PromptContext:
-    """The record as prompts show it.
+def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> Prompt:
+    """The record as requests show it.
 
     Args:
         record: what is judged.
@@ -158,35 +98,27 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
         max_response_chars: of the response in a prompt, and of the question.
     """
     texts = [context.text for context in record.contexts or ()]
-    contexts = fit(texts, overhead(f"context {len(texts)}"), max_context_chars)
+    contexts = _fit(texts, overhead(f"context {len(texts)}"), max_context_chars)
     quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=False), start=1)]
     others = {"question": record.question or "", "response": record.response or ""}
     quoted += [(label, text, beginning(text, max_response_chars)) for label, text in others.items()]
     fence = Fence.around([record.record_id, *(shown for *_, shown in quoted)])
     blocks = [fence.quote(_label(label, text, shown), shown) for label, text, shown in quoted]
-    material = "\n\n".join([introduction(fence.code, len(contexts)), *blocks])
     counts = {"contexts": (sum(map(len, contexts)), sum(map(len, texts)))}
     counts |= {label: (len(shown), len(text)) for label, text, shown in quoted[len(contexts) :]}
     cut = [f"{seen:,} of {whole:,} characters of the {what}" for what, (seen, whole) in counts.items() if seen < whole]
     seen, whole = map(sum, zip(*counts.values(), strict=True))
-    return PromptContext(
+    return Prompt(
         fence=fence,
-        material=material,
+        material="\n\n".join([introduction(fence.code, len(contexts)), *blocks]),
         contexts=tuple(contexts),
-        remark=f"the judge saw only {' and '.join(cut)}" if cut else None,
+        remark=f" [the judge saw only {' and '.join(cut)}]" if cut else "",
         share_shown=seen / whole if whole else 1.0,
-        gate=PromptCacheGate(_LONGEST_WAIT if len(material) >= _WORTH_CACHING else 0),
     )
 
 
-def fit(texts: Sequence[str], each: int, room: int) -> list[str]:
-    """The texts that fit, the first ones and at least one, each cut to its share of the room.
-
-    Args:
-        texts: what is to be shown.
-        each: characters that every text takes besides its own.
-        room: for all of them together, in characters of English; see `size_of`.
-    """
+def _fit(texts: Sequence[str], each: int, room: int) -> list[str]:
+    """The texts that fit, the first ones and at least one, each cut to its share of the room; each takes `each` characters besides."""
     if sum(map(size_of, texts)) + each * len(texts) <= room:
         return list(texts)
     each += _CUT
@@ -198,21 +130,23 @@ def _label(label: str, whole: str, shown: str) -> str:
     return label if len(shown) == len(whole) else f"{label} (first {len(shown):,} of {len(whole):,} characters)"
 
 
-def split_context(text: str, most: int = MAX_SENTENCES) -> list[str]:
+def split_context(text: str, most: int) -> list[str]:
     """The sentences of a text, with the white space between them, so that they join to the whole text; none if it is blank."""
     starts = [start for start, _ in places_of(text)]
     pieces = [text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])] if text.strip() else []
-    at_a_time = -(-len(pieces) // min(most, MAX_SENTENCES)) or 1
+    at_a_time = -(-len(pieces) // min(most, _MAX_SENTENCES)) or 1
     return ["".join(pieces[at : at + at_a_time]) for at in range(0, len(pieces), at_a_time)]
 
 
 def list_sentences(contexts: Sequence[Sequence[str]]) -> str:
     """A line for each sentence: the number of the context, the number of the sentence, both from 1, and its beginning."""
-    return "\n".join(
-        f"{number}.{place} {_beginning(sentence)}"
-        for number, sentences in enumerate(contexts, start=1)
-        for place, sentence in enumerate(sentences, start=1)
-    )
+    lines = []
+    for number, sentences in enumerate(contexts, start=1):
+        for place, sentence in enumerate(sentences, start=1):
+            words = " ".join(sentence.split())
+            shown = beginning(words, _BEGINNING)
+            lines.append(f"{number}.{place} {words if shown == words else f'{shown.rstrip()}...'}")
+    return "\n".join(lines)
 
 
 def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
@@ -220,9 +154,3 @@ def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
     lengths = list(map(len, sentences))
     whole = sum(lengths)
     return sum(lengths[place - 1] for place in set(used)) / whole if whole else 0.0
-
-
-def _beginning(sentence: str) -> str:
-    words = " ".join(sentence.split())
-    shown = beginning(words, _BEGINNING)
-    return words if shown == words else f"{shown.rstrip()}..."

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ragspan.judges.llm.prompt_context import (
-    fit,
-    split_context,
-)
+from ragspan.judges.llm.prompt import lay_out, split_context
+from ragspan.records import RagRecord
 from ragspan.text.limits import fair_limit
 
 
@@ -20,17 +16,11 @@ def test_short_texts_leave_their_room_to_long_ones(lengths, room, limit):
 
 
 def test_of_contexts_of_which_not_even_a_few_words_fit_the_last_are_left_out():
-    shown = fit(["x" * 6] * 10_000, 90, 60_000)
+    record = RagRecord(question="q", contexts=["x" * 6] * 10_000, response="r")
+    shown = lay_out(record, max_context_chars=60_000, max_response_chars=100).contexts
 
     assert 200 < len(shown) < 60_000 / 90
     assert {*shown} == {"x" * 6}
-
-
-@given(st.lists(st.integers(0, 1000), min_size=1, max_size=30), st.integers(200, 5000))
-def test_what_is_kept_fits_into_the_room(lengths, room):
-    shown = fit(["x" * length for length in lengths], 90, room)
-
-    assert sum(len(text) + 90 + 80 * (len(text) < length) for text, length in zip(shown, lengths, strict=False)) <= room
 
 
 # The sentences of contexts
@@ -46,4 +36,4 @@ def test_what_is_kept_fits_into_the_room(lengths, room):
     ],
 )
 def test_a_context_is_split_at_the_ends_of_sentences_and_lines(text, sentences):
-    assert split_context(text) == sentences
+    assert split_context(text, 100) == sentences

@@ -1,15 +1,11 @@
-"""Asks a model one or several questions about a record, and again for what its replies lack.
-
-Who calls whom: each metric asks the judge its own question. The metrics of a record have told the `JudgingSession` before what they
-will ask, so the judge puts all of it into one `Questionnaire` with the first of these questions, and the others find their answers
-there. A judge in thorough mode makes a `Questionnaire` for each question.
+"""Asks a model for the parts of a reply, and again for what its replies lack.
 
 Guarantees:
 - Votes and ratings are the choices of the first request, where the endpoint gives several; else each is a short request of its own.
 - A reply that cannot be read is asked for once more, and only what it lacks. An error of such a request costs nothing that is
   there already.
 - Votes that cannot be read are not missing at random: a model may be unable to write one of the verdicts. If at least a third of
-  them stay unreadable, the question has no answer.
+  them stay unreadable, the part has no answer.
 """
 
 from __future__ import annotations
@@ -24,7 +20,8 @@ import msgspec
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import Completion
-from ragspan.judges.llm.replies import OTHER_JSON, Form, NumberedFinding
+from ragspan.judges.llm.parts import NumberedFinding, Part
+from ragspan.judges.llm.replies import OTHER_JSON, read
 
 _FURTHER_ROUNDS = 2
 """In the first of them polls are asked for that the endpoint did not give, in both what cannot be read."""
@@ -33,26 +30,16 @@ _MOST_TRIES = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """One question about a record."""
+    """One part of a reply about a record, as it is asked for."""
 
-    form: Form[Any]
+    part: Part
     polls: int = 1
     """Independent answers that are wanted."""
     numbers: Sequence[int] = ()
-    """Of the claims or contexts, each of which needs a finding; none for other questions."""
-    task: Callable[[Sequence[int]], str] = lambda _: ""
-    """In words, where the question is asked by itself; made of the numbers."""
+    """Of the claims or contexts, each of which needs a finding; none for other parts."""
     quoted: str = ""
-    """What is quoted ahead of the task, where the question is asked with others."""
-    about: str = ""
-    """What a question that a metric brings is about."""
-    menu: Sequence[str] = ()
-    """Its verdicts."""
+    """What is quoted ahead of the task."""
     is_valid: Callable[[Any], bool] = lambda _: True
-
-    def read(self, text: str, remark: str | None) -> list[Any]:
-        found = self.form.read(text, remark, numbers=self.numbers or None)
-        return [one for one in found if self.is_valid(one)]
 
 
 Send: TypeAlias = Callable[[Sequence[Question], int], Awaitable[list[Completion]]]
@@ -69,10 +56,6 @@ class _Poll:
     has_failed: bool = False
     """A request for it ended with an error, so it is given up."""
 
-    @property
-    def is_open(self) -> bool:
-        return not (self.is_done or self.has_failed) and self.unread < _MOST_TRIES
-
 
 @dataclass(slots=True)
 class Answers:
@@ -86,23 +69,26 @@ class Answers:
     polls: list[_Poll] = field(default_factory=list)
     problem: str | None = None
 
+    @property
+    def open_polls(self) -> list[_Poll]:
+        return [one for one in self.polls if not (one.is_done or one.has_failed) and one.unread < _MOST_TRIES]
+
     def missing(self) -> list[int]:
         """The numbers that have no finding."""
         known = {one.number for one in self.found} if self.question.numbers else ()
         return [number for number in self.question.numbers if number not in known]
 
-    def take(self, poll: _Poll, completion: Completion, remark: str | None, question: Question) -> None:
-        """Read what a reply says to the question as this request asked it."""
-        found = question.read(completion.text, remark)
-        is_numbered = bool(question.numbers)
-        self.found += found if is_numbered else found[:1]
+    def take(self, poll: _Poll, completion: Completion, numbers: Sequence[int]) -> None:
+        """Read what a reply says to the question, of which it was asked about these numbers."""
+        found, problem = read(self.question.part, completion.text, numbers or None)
+        found = [one for one in found if self.question.is_valid(one)]
+        self.found += found if numbers else found[:1]
         self.second_tries += [poll.unread > 0] * len(found[:1])
-        if found and not (is_numbered and self.missing()):
+        if found and not (numbers and self.missing()):
             poll.is_done = True
         elif not poll.is_done:
             poll.unread += 1
-            problem = completion.problem or question.form.problem_of(completion.text, question.numbers or None)
-            self.problem = self.problem or problem
+            self.problem = self.problem or completion.problem or problem
 
     def polled(self) -> list[tuple[Any, bool]]:
         """The answers, and whether each came with the second try.
@@ -113,14 +99,13 @@ class Answers:
         unread = sum(not poll.is_done and poll.unread > 0 for poll in self.polls)
         if not self.found:
             raise JudgeError("InvalidVerdict", self.problem or OTHER_JSON)
-        if 3 * unread >= self.question.polls and not self.question.numbers:
+        if 3 * unread >= self.question.polls:
             message = f"{unread} of {self.question.polls} replies could not be read, also when asked for again"
             raise JudgeError("InvalidVerdict", f"{message}: {self.problem}")
-        answers = list(zip(self.found, self.second_tries, strict=False))
-        return answers[: self.question.polls] if self.question.polls > 1 else answers
+        return list(zip(self.found, self.second_tries, strict=False))
 
-    def numbered(self) -> list[Any]:
-        """One finding for each number, in their order; of several opinions the majority's.
+    def numbered(self) -> list[tuple[int, Any]]:
+        """One finding for each number that has any, with its index from 0; of several opinions the majority's.
 
         Raises:
             JudgeError: there is none at all (`InvalidVerdict`).
@@ -130,30 +115,25 @@ class Answers:
         by_number: dict[int, list[NumberedFinding]] = {}
         for finding in self.found:
             by_number.setdefault(finding.number, []).append(finding)
-        return [majority(by_number[number]) for number in sorted(by_number)]
+        return [(number - 1, majority(by_number[number])) for number in sorted(by_number)]
 
 
-async def ask(
-    questions: Sequence[Question], send: Send, *, choices: bool, remark: str | None, opinions: int = 1
-) -> list[Answers]:
+async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> list[Answers]:
     """The answers to these questions, which the first request asks together.
 
     Args:
         questions: about one record.
         send: sends a request.
-        choices: whether the endpoint gives several choices.
-        remark: put after the reasoning of each answer.
-        opinions: that are wanted at least of what is asked once, where the endpoint gives choices.
+        choices: of the first request; each is one more opinion on what is asked once.
 
     Raises:
         JudgeError: the first request failed.
     """
     asked = [Answers(question, polls=[_Poll() for _ in range(question.polls)]) for question in questions]
-    most = max(opinions, *(question.polls for question in questions)) if choices else 1
-    for place, completion in enumerate((await send(questions, most))[:most]):
+    for place, completion in enumerate((await send(questions, choices))[:choices]):
         for answers in asked:
             if place < len(answers.polls) or len(answers.polls) == 1:
-                answers.take(answers.polls[min(place, len(answers.polls) - 1)], completion, remark, answers.question)
+                answers.take(answers.polls[min(place, len(answers.polls) - 1)], completion, answers.question.numbers)
 
     async def further(request: Sequence[tuple[Answers, _Poll]]) -> None:
         narrowed = [replace(each.question, numbers=each.missing()) for each, _ in request]
@@ -165,15 +145,12 @@ async def ask(
             return
         for completion in completions[:1]:
             for (answers, poll), question in zip(request, narrowed, strict=True):
-                answers.take(poll, completion, remark, question)
+                answers.take(poll, completion, question.numbers)
 
     for _ in range(_FURTHER_ROUNDS):
-        open_polls = [[(each, poll) for poll in each.polls if poll.is_open] for each in asked]
-        requests = [
-            [polls[place] for polls in open_polls if place < len(polls)]
-            for place in range(max(map(len, open_polls), default=0))
-        ]
-        await asyncio.gather(*map(further, requests))
+        open_polls = [[(each, poll) for poll in each.open_polls] for each in asked]
+        rows = range(max(map(len, open_polls), default=0))
+        await asyncio.gather(*(further([polls[row] for polls in open_polls if row < len(polls)]) for row in rows))
     return asked
 
 
