@@ -12,7 +12,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import filterfalse, islice
 
 from ragspan.matching import LiteralPlaces, Match, PromptTexts, words_of
 from ragspan.request.answering import is_one_word, is_verdict, words_said_by
@@ -159,8 +159,7 @@ class _Reading:
         filled: FilledTexts,
     ) -> None:
         self._models, self._answering, self._question, self._filled = models, answering, question, filled
-        answered = set(map(id, answering))
-        self._others = [call for call in models if id(call) not in answered]
+        self._others = list(filterfalse(set(answering).__contains__, models))
         self._queries = frozenset(map(normalise_spaces, queries))
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts_of: dict[int, dict[int, None]] = {}
@@ -191,7 +190,6 @@ class _Reading:
         has_history = any(turn is Turn.EARLIER for _, turn in self._parts.values()) and any(
             entry.from_history for entry in documents
         )
-        # Where nothing else can stand behind the answer, the prompts of the answering calls are enough.
         is_alone = not has_history and not any(map(self._candidates, self._answering))
         entries: dict[str, SeenDocument] = {}
         if is_alone:
