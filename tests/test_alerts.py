@@ -128,10 +128,16 @@ def test_a_dead_webhook_costs_nothing_but_a_counted_alert(clock, address, caplog
     assert address not in caplog.text
 
 
-def test_configure_makes_the_emitter_and_refuses_what_is_no_address():
-    made = configure(emitters=["console"], on_alert=print)
-    made.shutdown(1)
+def test_the_variable_and_the_argument_make_the_emitter_and_refuse_what_is_no_address(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ALERT_WEBHOOK", "http://127.0.0.1:9/hook")
+    made = configure(emitters=["console"])
+    again = configure(emitters=["console"], on_alert=print)
+    again.shutdown(1)
 
-    assert [one.on_alert for one in made.engine.emitters[1:]] == [print]
+    assert [one.on_alert for one in made.engine.emitters[1:]] == ["http://127.0.0.1:9/hook"]
+    assert [one.on_alert for one in again.engine.emitters[1:]] == [print]
     with pytest.raises(ConfigurationError, match="on_alert"):
         configure(on_alert="hooks.example.com")
+    monkeypatch.setenv("RAGSPAN_ALERT_WEBHOOK", "ftp://x")
+    with pytest.raises(ConfigurationError, match="RAGSPAN_ALERT_WEBHOOK"):
+        configure()

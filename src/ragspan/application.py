@@ -25,10 +25,10 @@ from opentelemetry.sdk.trace import (
 )
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from ragspan.alerts import AlertEmitter, OnAlert
+from ragspan.alerts import OnAlert
 from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
-from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
+from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
@@ -176,11 +176,7 @@ def configure(
             wanted = metrics_from(settings, metrics, judge=judge)
             chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
             exporters += _exporters_of(backends, chosen)
-            content: dict[str, Any] = {
-                "capture_content": settings.capture_content,
-                "explanations": settings.explanations,
-            }
-            told = [] if on_alert is None else [AlertEmitter(on_alert=on_alert, **content)]
+            told = alerts_from(settings, on_alert)
             engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **made)
             configured = Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, wanted, chosen))
         _replace_with(configured, settings, exporters)

@@ -64,6 +64,9 @@ _METRICS = Rule("one or more names of metrics, such as 'faithfulness,completenes
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _ANYTHING = Rule("any text", lambda _: True)
+_WEBHOOK = Rule(
+    "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
+)
 
 Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
@@ -192,6 +195,11 @@ class Settings:
         shown="none",
         secret=True,
     )
+    judge_mode: JudgeMode = _row(
+        "one_request",
+        _choice("one_request", "thorough"),
+        "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
+    )
     judge_polls: int = _row(
         3,
         _read(WHOLE, int),
@@ -223,12 +231,6 @@ class Settings:
         _choice("skip", "prompt"),
         "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",
     )
-    hhem_model: str | None = _row(
-        None,
-        _read(_ANYTHING),
-        "A folder with HHEM's `model.safetensors` and `tokenizer.json`.",
-        shown="the published model",
-    )
     hhem_device: str = _row("cpu", _read(_ANYTHING), "Where HHEM computes, as torch names it: `cpu`, `cuda:0`.")
     # How much is scored
     sample_rate: float = _row(
@@ -249,7 +251,6 @@ class Settings:
         "Seconds after which a metric fails. A judge that is named gets half of them for each attempt, at least 30.",
     )
     exit_timeout: float = _row(10.0, _read(SECONDS, float), "Seconds that the end of the process waits for scores.")
-    drain_on_sigterm: bool = _row(True, _boolean, "`false` leaves SIGTERM alone: [deploys](environments.md).")
     judging: JudgingPlace = _row(
         "helper", _choice("helper", "thread"), "Where judges compute: in a `helper` process or a `thread`."
     )
@@ -265,6 +266,13 @@ class Settings:
         _address,
         "`nats://broker:4222` sends records to the workers of a [fleet](fleet.md) instead of scoring them here. "
         "Other packages may register other schemes as entry points `ragspan_sink`.",
+        shown="none",
+        secret=True,
+    )
+    alert_webhook: str | None = _row(
+        None,
+        _read(_WEBHOOK),
+        "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
         shown="none",
         secret=True,
     )
@@ -335,12 +343,12 @@ class Settings:
 VARIABLES: Mapping[str, Field[Any]] = {f"{_PREFIX}{row.name.upper()}": row for row in fields(Settings)}
 """The rows of the table, by the names of their variables."""
 RETIRED: Mapping[str, str] = {
-    "RAGSPAN_ALERT_WEBHOOK": 'configure(on_alert="https://…")',
     "RAGSPAN_BUDGET_FALLBACK": "configure(budget=Budget(fallback=…))",
     "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "configure(budget=Budget(tokens_per_minute=…))",
+    "RAGSPAN_DRAIN_ON_SIGTERM": "RAGSPAN_EXIT_TIMEOUT=0, or a handler of SIGTERM of your own",
     "RAGSPAN_EXPORT": "an OpenTelemetry Collector, which takes the spans for little; the helper process computes, and exports nothing",
     "RAGSPAN_HHEM_BATCH_SIZE": "metrics=[FaithfulnessHHEM(verifier=HHEMVerifier(batch_size=…))]",
-    "RAGSPAN_JUDGE_MODE": 'RAGSPAN_JUDGE_OPTIONS=\'{"mode": "thorough"}\'',
+    "RAGSPAN_HHEM_MODEL": "metrics=[FaithfulnessWithHHEM(judge, HHEMVerifier(model=…))]",
     "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
     "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",
     "RAGSPAN_NATS_KEY_FILE": "RAGSPAN_NATS_CERTIFICATE_FILE, a file with the certificate and its key",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ragspan.alerts import AlertEmitter, OnAlert
 from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
@@ -22,7 +23,7 @@ _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, 
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
     *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
-    *("drain_on_sigterm", "judging", "redact", "unknown_contexts"),
+    *("judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
 
@@ -126,7 +127,16 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
     Raises:
         ConfigurationError: one of them is not installed, or misses a variable.
     """
-    return with_spans([emitter_from(name, settings, providers) for name in settings.emitters], settings, providers)
+    made = [emitter_from(name, settings, providers) for name in settings.emitters]
+    return [*with_spans(made, settings, providers), *alerts_from(settings)]
+
+
+def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
+    """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
+    told = on_alert or settings.alert_webhook
+    if told is None:
+        return []
+    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
 
 
 def with_spans(

@@ -15,7 +15,6 @@ NEEDS = {
     r"ragspan worker --broker|RAGSPAN_SINK=nats|NatsSink": {"nats"},
     r"ragspan run|opentelemetry-instrument|from langchain": {"langchain", "llama-index"},
     r"from llama_index": {"llama-index"},
-    r"--report|--plots|write_report": {"report"},
     r"\.parquet": {"datasets"},
     r"evaluate --from|labels pull": {"receiver"},
     r"prometheus": {"opentelemetry-exporter-prometheus"},

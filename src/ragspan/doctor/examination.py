@@ -191,7 +191,7 @@ _LOOK_AT_WORKER = (
 def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
     """Hand one record to the sink of `RAGSPAN_SINK`; whether it was taken, and whether somebody scores what it takes."""
     with captured_logs() as complaints:
-        sink: Any = sink_from(dataclasses.replace(settings, drain_on_sigterm=False))
+        sink: Any = sink_from(settings)
         record = new_record()
         sink.submit(record)
         if not hasattr(sink, "flush"):  # of an engine's methods, a sink needs no more than `submit`

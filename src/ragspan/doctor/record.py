@@ -77,7 +77,6 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 settings,
                 metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
                 exit_timeout=min(settings.exit_timeout, seconds),
-                drain_on_sigterm=False,
             )
             named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
             writers = [emitter for emitter in named if isinstance(emitter, ScoreWriter)]
@@ -86,7 +85,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 for exporter in own_exporters(writers):
                     providers.tracer_provider.add_span_processor(BatchSpanProcessor(exporter))
                 is_sent = True
-            engine = engine_from(usable, providers, emitters=with_spans(named, usable, providers))
+            engine = engine_from(usable, providers, emitters=with_spans(named, usable, providers), drain_on_sigterm=False)
             began = time.monotonic()
             result = score_in_time(engine, record, seconds * _SCORING * 1.2)
             scored_in = time.monotonic() - began

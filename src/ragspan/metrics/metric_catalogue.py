@@ -143,8 +143,10 @@ def judge_from(settings: Settings) -> Judge:
         )
     if set(names) <= set(PRESETS):  # who lets metrics take longer has a slow judge
         given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
+    if set(names) <= {*PRESETS, "langchain"} and settings.judge_mode != "one_request":
+        given["mode"] = settings.judge_mode
     if names == ["hhem"]:
-        given |= _of_hhem(settings)
+        given["device"] = settings.hhem_device
     try:
         return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
     except ConfigurationError as error:
@@ -160,10 +162,5 @@ def hhem_from(settings: Settings) -> Verifier:
     Raises:
         ConfigurationError: its package is not installed.
     """
-    verifier: Verifier = judge_part("hhem")(**_of_hhem(settings))
+    verifier: Verifier = judge_part("hhem")(device=settings.hhem_device)
     return verifier
-
-
-def _of_hhem(settings: Settings) -> dict[str, Any]:
-    options = {"device": settings.hhem_device, "model": settings.hhem_model}
-    return {name: value for name, value in options.items() if value is not None}

@@ -170,7 +170,6 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         stream=Stream.from_environment(),
         queue_size=settings.queue_size,
         exit_timeout=settings.exit_timeout,
-        drain_on_sigterm=settings.drain_on_sigterm,
         redact=settings.redact,
         unknown_contexts=settings.unknown_contexts,
     )

@@ -86,7 +86,6 @@ def worker(
     settings = replace(
         settings_with(metrics=metrics, judge=judge),
         spans="scores",  # the answers' spans are there already
-        drain_on_sigterm=False,  # this command drains
     )
     if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
         settings = replace(settings, emitters=_CONSOLE)
@@ -107,7 +106,10 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         check_worker(settings)
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
-    sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
+    if settings.sink is None:  # this command drains at a signal
+        sink: _Sink = engine_from(settings, providers, drain_on_sigterm=False)
+    else:
+        sink = cast("_Sink", sink_from(settings))
     receiver = Receiver(
         sink,
         retrieval_tools=settings.retrieval_tools,
