@@ -7,24 +7,22 @@ Guarantees:
 - A process is configured when it has imported a framework, or ragspan, and only once. So it starts as fast as without ragspan, and
   helpers that answer nothing, such as multiprocessing's, stay as they are.
 - It is configured by the same variables as the program's first process.
-- The `sitecustomize` that ours hides is run first, and stays in its place. The interpreter's search path is as without ours.
-- Whatever goes wrong in a child is one line in its log. The child goes on all the same.
+- The `sitecustomize` that ours hides is run first, and stays in its place. The search path is as without ours.
+- Whatever goes wrong in a child is one line on its stderr. The child goes on all the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from ragspan.config import OF_RAGSPAN_RUN, variable
 from ragspan.throttled_log import log_line
 
 AT_START = str(Path(__file__).parent / "at_start")
-"""The folder on `PYTHONPATH`."""
 
 
 def reach_children(folder: Path, *, frameworks: Iterable[str]) -> None:
@@ -35,42 +33,23 @@ def reach_children(folder: Path, *, frameworks: Iterable[str]) -> None:
         frameworks: modules after whose import a process may answer.
     """
     os.environ[OF_RAGSPAN_RUN] = os.pathsep.join([str(folder), *frameworks])
-    _put_in_front()
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in {AT_START, ""}]
+    os.environ["PYTHONPATH"] = os.pathsep.join([AT_START, *others])
     if sys.flags.ignore_environment or sys.flags.no_site:
-        log_line(
-            logging.WARNING,
+        message = (
             "ragspan run: Python was started with -I, -E or -S, and starts other processes with the same option; their answers "
-            "are not scored. Start it without, or call ragspan.configure() in the program",
+            "are not scored. Start it without, or call ragspan.configure() in the program"
         )
+        log_line(logging.WARNING, message)
 
 
 def configure_child() -> None:
-    """What `ragspan run` does in its own process, in one that its program has started. Never raises."""
+    """What `ragspan run` does in its own process, in one that its program has started, with the same folders to find modules in."""
+    from ragspan.application import configure
+
+    path = sys.path[:]
+    sys.path += [(variable(OF_RAGSPAN_RUN) or "").partition(os.pathsep)[0] or ".", str(Path.cwd())]
     try:
-        from ragspan.application import configure
-
-        _put_in_front()
-        with _program_folder():
-            configure()
-    except Exception as error:  # noqa: BLE001 - the child is the program's
-        log_line(logging.WARNING, "ragspan run: the answers of process %d are not scored: %s", os.getpid(), error)
-
-
-def _put_in_front() -> None:
-    """See that `PYTHONPATH` begins with our folder, whatever others have put there."""
-    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in {AT_START, ""}]
-    os.environ["PYTHONPATH"] = os.pathsep.join([AT_START, *others])
-
-
-@contextlib.contextmanager
-def _program_folder() -> Iterator[None]:
-    """The program's folder and the working folder, last on the search path, as in the first process."""
-    folder = (variable(OF_RAGSPAN_RUN) or "").partition(os.pathsep)[0]
-    added = [path for path in (folder, str(Path.cwd())) if path and path not in sys.path]
-    sys.path.extend(added)
-    try:
-        yield
+        configure()
     finally:
-        for path in added:
-            with contextlib.suppress(ValueError):
-                sys.path.remove(path)
+        sys.path[:] = path

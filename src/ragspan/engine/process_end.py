@@ -1,4 +1,4 @@
-"""The end of the process.
+"""The end of the process, by itself or by SIGTERM: what was answered is scored and exported before it.
 
 Guarantees:
 - At its end the engines that had work get their `exit_timeout` to finish it, all at the same time and once in all: first
@@ -7,52 +7,55 @@ Guarantees:
 - What was submitted before the end begins, or before SIGTERM, is not pushed out by what comes after. When the time is up, engines are
   closed, and one line of the log says how many answers count as `shutdown`: nothing is lost without a word.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
-  Celery. Neither is imported for that. What is left when the time is up is counted and logged.
-- At SIGTERM, too: see `sigterm`.
+  Celery. Neither is imported for that.
+
+Guarantees of SIGTERM:
+- Where nobody handles the signal it waits for the engines. Then the process ends by the signal, as it
+  would without ragspan. If it interrupts a `submit` or a `shutdown`, that goes on first.
+- A handler of the application's, or of a server's, stays as it is and decides alone. uvicorn, when it ends, sets the handler from before
+  and raises the signal for it: if that is the system's, which would end the process at once, ours is set first.
+- Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
+  looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread
+  alone set a handler: that is asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
+- The handler begins, whatever the main thread waits for. Where the signal comes between two steps of a wait, such as that of a worker of
+  `multiprocessing.Pool` for a lock that `terminate()` keeps, Python runs no handler before the wait ends. So a thread sends it again.
+- Nothing is changed where the signal is ignored, or handled by something that is not Python. The child of a fork ends at once, as it would
+  without ragspan, until it has work of its own.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import math
 import os
+import signal
+import socket
 import sys
 import threading
+import time
 import weakref
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from ragspan.engine.sigterm import SigtermWatch
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
-
-class Drains(Protocol):
-    """An engine or a sink, which can be asked to finish its work; see `BackgroundProcessor`."""
-
-    is_ending: bool
-
-    @property
-    def exit_timeout(self) -> float: ...
-
-    @property
-    def can_wait(self) -> bool: ...
-
-    def flush(self, timeout: float) -> bool: ...
-
-    def end(self, timeout: float) -> object: ...
-
-    def tell_end(self) -> None: ...
-
+if TYPE_CHECKING:
+    from ragspan.engine.processor import BackgroundProcessor
 
 _FIRST = 1  # the first process of a container: it survives its own signals, and scores on
+_PATIENCE = 2.0  # seconds for the main thread to run Python code
+_MISSED = 0.2  # seconds for it to begin the handler
 
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
-_started: dict[weakref.ref[Drains], None] = {}
+_started: dict[weakref.ref[BackgroundProcessor], None] = {}
 
 
-def watch_exit(engine: Drains) -> None:
+def watch_exit(engine: BackgroundProcessor) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
@@ -120,18 +123,18 @@ class _Exit:
         waited = Deadline(math.inf)
         engines = _engines()
         for engine in engines:
-            engine.is_ending = True
+            engine.keep_places(is_ending=True)
         for engine in engines:
             call_guarded(engine.flush, engine.exit_timeout - waited.elapsed)
         for engine in engines:
-            engine.is_ending = False
+            engine.keep_places(is_ending=False)
         self._spent = waited.elapsed
 
     def _finish(self) -> None:
         """Close the engines. What came during the flush is finished in the time that is left, and given up and counted then."""
         waited = Deadline(math.inf)
         for engine in _engines():
-            engine.is_ending = True
+            engine.keep_places(is_ending=True)
         for engine in _engines():
             call_guarded(engine.end, engine.exit_timeout - self._spent - waited.elapsed)
 
@@ -145,22 +148,168 @@ class _Exit:
         for engine in _engines():
             call_guarded(engine.tell_end)
 
+    def begin_in_child(self) -> None:
+        """Of a fork: the engines are the parent's until they have work."""
+        _started.clear()
+        self._spent = 0.0
+        self.is_over = False
+
 
 def is_multiprocessing_child() -> bool:
     process = sys.modules.get("multiprocessing.process")
     return process is not None and process.parent_process() is not None
 
 
-def _engines() -> list[Drains]:
+def _engines() -> list[BackgroundProcessor]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
-def _begin_in_child(own: _Exit) -> None:
-    _started.clear()
-    own._spent = 0.0  # noqa: SLF001 - of this module
-    own.is_over = False
+class _Sigterm:
+    """Keeps SIGTERM from ending the process before `drain` has returned True.
+
+    Args:
+        drain: returns False where it cannot wait, because the signal interrupted what it would wait for.
+    """
+
+    def __init__(self, drain: Callable[[], bool]) -> None:
+        self._drain = drain
+        self._has_begun = self._is_draining = False
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self._waking: threading.Thread | None = None
+        self._asked_at: float | None = None
+        self._ask_main_thread = _main_thread_call(self._take_over)
+        self._raise_again = _main_thread_call(lambda: signal.raise_signal(signal.SIGTERM))
+        watch_forks(self, _Sigterm._forget)
+
+    def look(self, log: ThrottledLog | None = None) -> None:
+        """See that the signal waits for scores; from any thread.
+
+        Args:
+            log: of an engine that has work; where to say that the signal does not wait.
+        """
+        handler = _handler()
+        if handler == self._end and log is not None and self._wakeup is not None and self._waking is None:
+            self._waking = threading.Thread(
+                target=self._wake, args=self._wakeup[:1], name="ragspan-sigterm", daemon=True
+            )
+            with contextlib.suppress(RuntimeError):  # no thread can be started
+                self._waking.start()
+        if not _ends_at_once(handler):
+            return
+        if threading.current_thread() is threading.main_thread():
+            self._take_over()
+        elif self._asked_at is None:
+            self._asked_at = time.monotonic()
+            self._ask_main_thread()
+        elif log is not None and time.monotonic() - self._asked_at > _PATIENCE:
+            log.report(
+                "sigterm",
+                "SIGTERM will end this process without its last scores: the main thread waits in a call that runs no Python "
+                "code. Call ragspan.configure(), or make the engine, in the main thread before that",
+            )
+
+    def _take_over(self) -> None:
+        self._asked_at = None
+        handler = _handler()
+        if handler is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # another interpreter of this process may set none
+                signal.signal(signal.SIGTERM, self._end)
+                self._hear_of_signals()
+        elif _ends_at_once(handler):
+            server = handler.__self__
+            server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
+
+    def _hear_of_signals(self) -> None:
+        """Have Python write each signal to a socket, unless others hear of signals already, or threads are greenlets."""
+        if self._wakeup is not None or "gevent.monkey" in sys.modules or "eventlet.patcher" in sys.modules:
+            return
+        others = signal.set_wakeup_fd(-1)
+        if others >= 0:
+            signal.set_wakeup_fd(others)
+            return
+        self._wakeup = socket.socketpair()
+        self._wakeup[1].settimeout(0)
+        signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
+
+    def _wake(self, reader: socket.socket) -> None:
+        """Send the signal again to the main thread until the handler has begun."""
+        while signal.SIGTERM not in reader.recv(64):
+            pass
+        time.sleep(_MISSED)
+        while not self._has_begun and _handler() == self._end:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+            time.sleep(_MISSED)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's
+        self._has_begun = True
+        if self._is_draining:  # the signal has come again, and the first one ends the process
+            return
+        self._is_draining = True
+        try:
+            is_drained = self._drain()
+        finally:
+            self._is_draining = False
+        if not is_drained and self._raise_again():
+            return
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, self._end)  # the first process of a container survives its own signals
+
+    def _forget(self) -> None:
+        """In the child of a fork: what was the parent's is undone."""
+        self._asked_at = None
+        self._has_begun = self._is_draining = False
+        if _handler() == self._end:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if self._wakeup is not None:
+            signal.set_wakeup_fd(-1)
+            self._wakeup = self._waking = None
+
+
+class _RaisedAgain(list[int]):
+    """The signals that came to a uvicorn server: it reads them, last first, when it has restored the handlers."""
+
+    def __init__(self, signals: list[int], before: Callable[[], None]) -> None:
+        super().__init__(signals)
+        self._before = before
+
+    def __reversed__(self) -> Iterator[int]:
+        self._before()
+        return super().__reversed__()
+
+
+def _handler() -> Any:
+    """Of SIGTERM; None where it is not Python's."""
+    return signal.getsignal(signal.SIGTERM) if os.name == "posix" else None
+
+
+def _ends_at_once(handler: Any) -> bool:
+    """Whether nothing would wait for scores: the signal goes to the system, now or when uvicorn has ended."""
+    if handler is signal.SIG_DFL:
+        return True
+    server = getattr(sys.modules.get("uvicorn.server"), "Server", None)
+    if server is None or not isinstance(owner := getattr(handler, "__self__", None), server):
+        return False
+    signals = getattr(owner, "_captured_signals", None)  # from 0.29 on; before that none was raised again
+    return isinstance(signals, list) and not isinstance(signals, _RaisedAgain)
+
+
+def _main_thread_call(call: Callable[[], None]) -> Callable[[], bool]:
+    """What has the main thread make the call as soon as it runs Python code; it returns False where Python cannot be asked."""
+
+    def run(_: object) -> int:
+        with contextlib.suppress(Exception):
+            call()
+        return 0
+
+    try:
+        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run)
+        add = ctypes.pythonapi.Py_AddPendingCall
+    except (AttributeError, OSError, MemoryError):  # PyPy; a system that lets nobody make code
+        return lambda: False
+    return lambda: bool(add(callback, None) == 0)
 
 
 _exit = _Exit()
-watch_forks(_exit, _begin_in_child)
-_sigterm = SigtermWatch(_exit.end_by_signal)
+watch_forks(_exit, _Exit.begin_in_child)
+_sigterm = _Sigterm(_exit.end_by_signal)

@@ -79,10 +79,10 @@ class BackgroundProcessor(ABC):
     """What has become of finished records, in the metrics about ragspan itself."""
     # What follows is replaced in the child of a fork.
     _queue: RecordQueue
-    _work: Work | None
-    """None in the child of a fork until it has work: what makes it calls code of the user's, which a hook of a fork must not."""
     _worker: Worker
     _log: ThrottledLog
+    _work: Work | None
+    """None in the child of a fork until it has work: what makes it calls code of the user's, which a hook of a fork must not."""
     _held: Deadline | None
     """From `tell_end` on."""
     _report: ShutdownReport | None
@@ -171,14 +171,9 @@ class BackgroundProcessor(ABC):
             self._tell_drops("records dropped at shutdown, because the time for them was up: %d")
         return report
 
-    @property
-    def is_ending(self) -> bool:
+    def keep_places(self, *, is_ending: bool) -> None:
         """Whether the process ends, so that nothing that comes pushes out what is there."""
-        return self._queue.is_ending
-
-    @is_ending.setter
-    def is_ending(self, value: bool) -> None:
-        self._queue.is_ending = value
+        self._queue.is_ending = is_ending
 
     def tell_end(self) -> None:
         """Name in the log what the end of the process has cost. Who submits from now on waits a moment for that end, uncounted."""
@@ -212,10 +207,8 @@ class BackgroundProcessor(ABC):
     def _assemble(self) -> None:
         options = self._processor_options
         rate = options.max_records_per_second
-        self._report = None
-        self._held = None
+        self._report = self._held = self._work = None
         self._told = 0
-        self._work = None
         self._shutting_down = threading.RLock()
         self._queue = RecordQueue(
             max_count=options.queue_size,
@@ -231,7 +224,7 @@ class BackgroundProcessor(ABC):
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
             on_start=lambda: watch_exit(self),
-            on_work=self._look_at_sigterm,
+            on_work=lambda: watch_sigterm(self._log) if options.drain_on_sigterm else None,
             log=self._log,
         )
         if not self._is_enabled:
@@ -247,10 +240,6 @@ class BackgroundProcessor(ABC):
         if dropped > self._told:
             log_line(logging.WARNING, message, dropped - self._told)
             self._told = dropped
-
-    def _look_at_sigterm(self) -> None:
-        if self._processor_options.drain_on_sigterm:
-            watch_sigterm(self._log)
 
     def _start_afresh(self) -> None:
         """In the child of a fork: threads that the child does not have may hold the locks, and the work is the parent's."""

@@ -17,8 +17,9 @@ import contextlib
 import functools
 import queue
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ragspan.config import DropPolicy
 from ragspan.engine.budget import Limit
@@ -150,12 +151,12 @@ class RecordQueue(ReentrantCriticalSection):
     @step
     def refuse(self, reason: DropReason) -> None:
         """Count a capture that cannot be let in."""
-        self._count(submitted=1, dropped=reason)
+        self._count(reason, submitted=1)
 
     @step
     def record_error(self, place: str) -> None:
         """Count something that went wrong and lost no record."""
-        self._count(error=place)
+        self._count(None, place)
 
     @step
     def take(self) -> Item | None:
@@ -176,15 +177,13 @@ class RecordQueue(ReentrantCriticalSection):
         if self._in_work.pop(item.sequence, None) is None:
             return  # it was abandoned in the meantime, and counted then
         self.bytes -= item.size
-        item.is_out = True
         if not isinstance(result, Dropped):
             self._count(in_flight=-1, finished=1)
         elif result.reason == "nothing_to_score":
             self._count(in_flight=-1, nothing_to_score=1)
         else:
-            self._count(in_flight=-1, dropped=result.reason)
-        if item.on_end is not None and result is not None:
-            self._tell_end(item, result)
+            self._count(result.reason, in_flight=-1)
+        self._end(item, result)
         if self._waiters:
             self._tell_waiters()
 
@@ -233,28 +232,15 @@ class RecordQueue(ReentrantCriticalSection):
 
     # What follows runs inside a step.
 
-    def _count(
-        self,
-        *,
-        submitted: int = 0,
-        queued: int = 0,
-        in_flight: int = 0,
-        finished: int = 0,
-        nothing_to_score: int = 0,
-        dropped: DropReason | None = None,
-        error: str | None = None,
-    ) -> None:
-        """Change the counts; the changes have to keep the balance."""
+    def _count(self, dropped: DropReason | None = None, error: str | None = None, /, **changes: int) -> None:
+        """Change the counts by name; the changes have to keep the balance."""
         before = self.stats
-        self.stats = EngineStats(
-            before.submitted + submitted,
-            before.queued + queued,
-            before.in_flight + in_flight,
-            before.finished + finished,
-            before.nothing_to_score + nothing_to_score,
-            before.dropped if dropped is None else _one_more(before.dropped, dropped),
-            before.errors if error is None else _one_more(before.errors, error),
-        )
+        changed: dict[str, Any] = {name: getattr(before, name) + change for name, change in changes.items()}
+        if dropped is not None:
+            changed["dropped"] = {**before.dropped, dropped: before.dropped.get(dropped, 0) + 1}
+        if error is not None:
+            changed["errors"] = {**before.errors, error: before.errors.get(error, 0) + 1}
+        self.stats = before._replace(**changed)
 
     def _lacks_room_for(self, size: int) -> DropReason | None:
         if self.bytes + size > self._max_bytes:
@@ -267,17 +253,15 @@ class RecordQueue(ReentrantCriticalSection):
             return True
         return self.bytes + size - sum(item.size for item in self._waiting) <= self._max_bytes
 
-    def _drop(
-        self, items: Sequence[Item], reason: DropReason, *, submitted: int = 0, queued: int = 0, in_flight: int = 0
-    ) -> None:
+    def _drop(self, items: Sequence[Item], reason: DropReason, **changes: int) -> None:
         for item in items:
-            item.is_out = True
-            self._count(submitted=submitted, queued=queued, in_flight=in_flight, dropped=reason)
-            self._tell_end(item, Dropped(reason=reason))
+            self._count(reason, **changes)
+            self._end(item, Dropped(reason=reason))
         self._tell_waiters()
 
-    def _tell_end(self, item: Item, result: ScoredRecord | Dropped) -> None:
-        if item.on_end is not None:
+    def _end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
+        item.is_out = True
+        if item.on_end is not None and result is not None:
             self._later.append(functools.partial(item.on_end, result))
 
     def _tell_waiters(self) -> None:
@@ -286,7 +270,3 @@ class RecordQueue(ReentrantCriticalSection):
             if not left or min(left) > sequence:
                 del self._waiters[is_out]
                 is_out.put(None)
-
-
-def _one_more(counts: Mapping[str, int], key: str) -> dict[str, int]:
-    return {**counts, key: counts.get(key, 0) + 1}

@@ -200,7 +200,9 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _own.loop.run(call(*args))
+        if not hasattr(_own, "loop"):
+            _own.loop = _Loop()
+        return _own.loop.run(call(*args))  # type: ignore[no-any-return]
     coroutine = call(*args)
     try:
         coroutine.send(None)
@@ -224,12 +226,7 @@ class _Loop:
         self._loop.close()
 
 
-class _Own(threading.local):
-    def __init__(self) -> None:
-        self.loop = _Loop()
-
-
-_own = _Own()
+_own = threading.local()
 
 
 class WorkerLoop(asyncio.SelectorEventLoop):

@@ -126,7 +126,7 @@ def explanations(fakes):
 @pytest.fixture
 def helper_of():
     """The id of an engine's helper process."""
-    return lambda engine: engine._work.helper.pid
+    return lambda engine: getattr(engine._work.helper.process, "pid", None)
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ import os
 import signal
 import threading
 
+import msgspec
 import pytest
 
 from ragspan.engine import Budget
 from ragspan.engine.helper import client
-from ragspan.engine.helper.messages import pack, unpack
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.outcomes import NotApplicable
-from ragspan.records import RetrievedContext
+from ragspan.records import RagRecord, RetrievedContext
 
 pytestmark = [
     pytest.mark.slow,
@@ -64,7 +64,7 @@ def test_a_record_reaches_it_with_all_that_can_be_read_there(fakes):
     record = fakes.a_record(contexts=[context], metadata={"tenant": "a"})
     expected = {"client": "lock", "part": 3, "much": 2**70, "nothing": "float"}
 
-    assert unpack(pack(record)) == dataclasses.replace(
+    assert msgspec.json.decode(record.to_json().encode(), type=RagRecord) == dataclasses.replace(
         record, contexts=(dataclasses.replace(context, text="caf?", metadata=expected),)
     )
 
@@ -207,7 +207,7 @@ def test_it_has_no_descriptor_of_the_applications_and_leaves_none_and_no_zombie(
         before = os.listdir("/proc/self/fd")
         ask(engine, "tell_process")
         engine.flush(60)
-        pid = engine._work.helper.pid
+        pid = engine._work.helper.process.pid
         links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         print(os.readlink(f"/proc/self/fd/{listening.fileno()}") in links)
         engine.shutdown(20)

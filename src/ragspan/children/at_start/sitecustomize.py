@@ -1,10 +1,10 @@
 """Each Python interpreter that a program under `ragspan run` starts imports this: see `ragspan.children`.
 
-It imports nothing, and waits until the program imports what can answer. The interpreter may be one of another environment, without
+It imports nothing of ragspan before the program imports what can answer. The interpreter may be one of another environment, without
 ragspan, and of any release.
 """
 
-# ruff: noqa: INP001 - a folder on the search path, not a package
+# ruff: noqa: INP001, PTH100, PTH119, PTH120 - a folder on the search path, not a package; and no pathlib, which is slow to import
 import importlib
 import os
 import sys
@@ -15,12 +15,11 @@ from typing import Any
 class Watch:
     """Has this process configured when one of these modules has been imported; once."""
 
-    def __init__(self, modules: "list[str]") -> None:
-        self._modules = {"ragspan", *modules}
+    modules = ("ragspan", *os.environ.get("_RAGSPAN_RUN", "").split(os.pathsep)[1:])
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """What the other finders say, with a loader that tells us."""
-        if name not in self._modules or self not in sys.meta_path:
+        """What the other finders say, with a loader that configures afterwards."""
+        if self not in sys.meta_path or name not in self.modules:
             return None
         sys.meta_path.remove(self)
         specs = (finder.find_spec(name, path, target) for finder in sys.meta_path)
@@ -41,37 +40,27 @@ class Watch:
         return spec
 
 
-def run_hidden() -> None:
-    """Import the sitecustomize that this one hides, in its place."""
-    this, folder = sys.modules.pop("sitecustomize"), os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]  # noqa: PTH100
-    try:
-        importlib.import_module("sitecustomize")
-    except ImportError as error:
-        if error.name != "sitecustomize":
-            raise
-    finally:
-        sys.modules.setdefault("sitecustomize", this)
-
-
 def configure() -> None:
-    """Never raises."""
+    """Never raises: the process is the program's."""
     try:
         from ragspan.children import configure_child
-    except Exception as error:  # noqa: BLE001
-        sys.stderr.write(f"ragspan run: the answers of {sys.executable} are not scored: {error}\n")
-    else:
+
         configure_child()
+    except Exception as error:  # noqa: BLE001
+        sys.stderr.write(f"ragspan run: the answers of process {os.getpid()} are not scored: {error}\n")
 
 
-def is_ragspan() -> bool:
-    """Whether this is a command of ragspan's own, which configures itself. What is run stands before its arguments."""
-    words = getattr(sys, "orig_argv", [""])
-    return os.path.basename(words[-len(sys.argv)]) in {"ragspan", "ragspan.exe", "ragspan.cli"}  # noqa: PTH119
-
-
+this, folder = sys.modules.pop("sitecustomize"), os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
 try:
-    run_hidden()
+    importlib.import_module("sitecustomize")  # the one that this one hides, in its place
+except ImportError as error:
+    if error.name != "sitecustomize":
+        raise
 finally:
-    if not is_ragspan():
-        sys.meta_path.insert(0, Watch(os.environ.get("_RAGSPAN_RUN", "").split(os.pathsep)[1:]))
+    sys.modules.setdefault("sitecustomize", this)
+    words = getattr(
+        sys, "orig_argv", [""]
+    )  # what is run stands before its arguments; ragspan's own commands configure themselves
+    if os.path.basename(words[-len(sys.argv)]) not in {"ragspan", "ragspan.exe", "ragspan.cli"}:
+        sys.meta_path.insert(0, Watch())

@@ -22,8 +22,8 @@ import pickle
 import pickletools
 import time
 
-from ragspan.engine.helper.messages import Connection, ToApplication, ToHelper, pack
 from ragspan.engine.helper.process import HelperProcess
+from ragspan.engine.helper.serving import Connection, Message
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of
 from ragspan.engine.threads import call_guarded
 from ragspan.exceptions import JudgeError
@@ -44,10 +44,6 @@ class HelperUnavailable(Exception):  # noqa: N818 - a fact for the caller, not a
     """No helper can be started now."""
 
 
-class _HelperLost(Exception):  # noqa: N818 - likewise
-    """The helper died before it answered."""
-
-
 class HelperClient:
     """The metrics of an engine that its helper scores, the helper, and the questions that it has not answered."""
 
@@ -58,11 +54,11 @@ class HelperClient:
         self._next_start = 0.0
         self._cannot_start = False
         self._heard = 0.0
-        self._open: dict[int, asyncio.Future[ToApplication]] = {}
+        self._open: dict[int, asyncio.Future[Message]] = {}
         self._start: asyncio.Task[bool] | None = None
         """Whether the helper that was started last is ready; None where there is none."""
-        self._process: HelperProcess | None = None
-        self._connection: Connection[ToApplication] | None = None
+        self.process: HelperProcess | None = None
+        self._connection: Connection | None = None
         self._one_by_one = asyncio.Lock()
 
     def add(self, metric: Metric) -> int | None:
@@ -90,14 +86,14 @@ class HelperClient:
             JudgeError: helpers died over it, or the outcome does not pickle.
         """
         session = session_of(record)
-        packed = session.get_or_make(self, lambda: (next(self._sessions), pack(record)))
+        packed = session.get_or_make(self, lambda: (next(self._sessions), record.to_json().encode()))
         try:
             answer = await self._ask(number, *packed)
-        except _HelperLost:
+        except ConnectionResetError:
             async with self._one_by_one:
                 try:
                     answer = await self._ask(number, *packed)
-                except (_HelperLost, HelperUnavailable):
+                except (ConnectionResetError, HelperUnavailable):
                     raise JudgeError("helper_died", "the helper process died while it scored this record") from None
         if answer.refusal is not None:
             raise JudgeError("helper_refused", answer.refusal)
@@ -105,21 +101,17 @@ class HelperClient:
         session.get_or_make("about", lambda: about)
         return outcome  # type: ignore[no-any-return]
 
-    @property
-    def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
-
     def close(self, timeout: float = 1.0) -> None:
         """End the helper; it is killed if that takes more than the timeout. The next event loop may ask for another one."""
-        process, connection = self._process, self._connection
-        self._process = self._connection = self._start = None
+        process, connection = self.process, self._connection
+        self.process = self._connection = self._start = None
         self._one_by_one = asyncio.Lock()
         if connection is not None:
             connection.close()
         if process is not None:
             process.end(timeout)
 
-    async def _ask(self, metric: int, session: int, record: bytes) -> ToApplication:
+    async def _ask(self, metric: int, session: int, record: bytes) -> Message:
         while self._start is None and (wait := self._next_start - time.monotonic()) > 0:
             if self._cannot_start:
                 raise HelperUnavailable
@@ -130,45 +122,36 @@ class HelperClient:
             raise HelperUnavailable
         if not self._open:
             self._heard = time.monotonic()
-        return await self._send(ToHelper(next(self._numbers), record, metric, session))
+        return await self._send(Message(next(self._numbers), record, metric, session))
 
-    async def _send(self, question: ToHelper) -> ToApplication:
+    async def _send(self, question: Message) -> Message:
         """The answer. If this is cancelled, the helper cancels its work on it."""
-        process, connection = self._process, self._connection
+        process, connection = self.process, self._connection
         if process is None or connection is None:
-            raise _HelperLost
-        answer: asyncio.Future[ToApplication] = asyncio.get_running_loop().create_future()
+            raise ConnectionResetError
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[question.number] = answer
         connection.send(question)
         try:
             return await answer
         except asyncio.CancelledError:
             self._open.pop(question.number, None)
-            connection.send(ToHelper(question.number))
+            connection.send(Message(question.number))
             if time.monotonic() - self._heard >= _MAX_SILENCE:
                 process.kill()
                 connection.close()  # its children, if it has any, may keep its end of the socket open
             raise
 
     async def _start_helper(self) -> bool:
-        self._next_start = time.monotonic() + _PAUSE
-        pause = _PAUSE_OF_FAILURE
+        self._next_start, pause = time.monotonic() + _PAUSE, _PAUSE_OF_FAILURE
         try:
-            process = self._process = HelperProcess()
-            connection = self._connection = Connection(
-                ToApplication, on_message=self._received, on_lost=lambda: self._lost(connection)
-            )
-            await asyncio.get_running_loop().create_connection(lambda: connection, sock=process.socket)
-            first = ToHelper(0, pickle.dumps(self._metrics))
-            problem = (await asyncio.wait_for(self._send(first), _MAX_START)).refusal
-        except asyncio.TimeoutError:
-            problem = "it was not ready in time"
-        except _HelperLost:
-            problem = "it ended at once"
-        except RuntimeError as error:
-            problem, pause = str(error), math.inf
+            self.process = HelperProcess()
+            connection = self._connection = Connection(self._received, on_lost=lambda: self._lost(connection))
+            await asyncio.get_running_loop().create_connection(lambda: connection, sock=self.process.socket)
+            problem = (await asyncio.wait_for(self._send(Message(0, pickle.dumps(self._metrics))), _MAX_START)).refusal
         except Exception as error:  # noqa: BLE001 - of the system, or of a metric that has changed
-            problem = str(error) or type(error).__name__
+            problem = str(error) or f"it was not ready within {_MAX_START:g} s"
+            pause = math.inf if isinstance(error, RuntimeError) else pause
         self._cannot_start = problem is not None
         if problem is not None:
             self.close(0.0)
@@ -181,13 +164,13 @@ class HelperClient:
             self._log.report("no helper", message, problem)
         return problem is None
 
-    def _received(self, message: ToApplication) -> None:
+    def _received(self, message: Message) -> None:
         self._heard = time.monotonic()
         answer = self._open.pop(message.number, None)
         if answer is not None and not answer.done():  # else it is cancelled
             answer.set_result(message)
 
-    def _lost(self, connection: Connection[ToApplication]) -> None:
+    def _lost(self, connection: Connection) -> None:
         if connection is not self._connection:
             return  # it was closed here
         lost, self._open = self._open, {}
@@ -197,4 +180,4 @@ class HelperClient:
             self._log.report("helper died", "the helper process ended unexpectedly; another one takes its place")
         for answer in lost.values():
             if not answer.done():
-                answer.set_exception(_HelperLost())
+                answer.set_exception(ConnectionResetError("it ended at once"))

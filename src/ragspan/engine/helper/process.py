@@ -93,11 +93,10 @@ class HelperProcess:
 
     def _look(self) -> bool:
         """Whether it has ended. A number that is not ours any more may be that of another process."""
-        if not self._has_ended:
-            try:
-                self._has_ended = posix.waitpid(self.pid, os.WNOHANG)[0] == self.pid
-            except ChildProcessError:  # the application, or gevent's loop, waits for all children
-                self._has_ended = True
+        try:
+            self._has_ended = self._has_ended or posix.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+        except ChildProcessError:  # the application, or gevent's loop, waits for all children
+            self._has_ended = True
         return self._has_ended
 
 

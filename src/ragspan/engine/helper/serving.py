@@ -1,7 +1,8 @@
 """The helper's own program: it scores records by copies of the application's metrics until the application is gone.
 
 Signals for the application (Ctrl-C, a service manager's SIGTERM) are ignored: it may need its helper until its own end.
-An error in an answer is the answer. What judges log goes to the application's stderr.
+An error in an answer is the answer. What judges log goes to the application's stderr. Both sides speak msgpack, each batch of messages
+behind its length.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import pickle
 import select
 import signal
 import socket
+import struct
 import threading
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any
 
-from ragspan.engine.helper.messages import Connection, ToApplication, ToHelper, unpack
+import msgspec
+
 from ragspan.engine.threads import call_guarded
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.metric import Metric
@@ -29,6 +33,75 @@ _PRIORITY = 5  # of 19: requests come first where processors are short
 _GC_THRESHOLD = 10_000  # objects
 _LOOK_AGAIN = 1000  # milliseconds between looks for the application
 _RECENT = 64  # records whose metrics share a session
+_LENGTH = struct.Struct(">Q")
+
+
+class Message(msgspec.Struct, array_like=True):
+    """A question to the helper, or its answer to the question of the same number.
+
+    A question without content says that nobody waits for the answer any more. That with the number 0 is the first one: its content is
+    all metrics, pickled together, so that they share a judge there as they do here.
+    """
+
+    number: int
+    content: bytes = b""
+    """Of a question the record as JSON, of an answer what is known of the response, and the outcome, pickled."""
+    metric: int = 0
+    session: int = 0
+    """The same for all metrics of one record that is being scored."""
+    refusal: str | None = None
+    """Why there is no answer."""
+
+
+_decode = msgspec.msgpack.Decoder(list[Message]).decode
+
+
+class Connection(asyncio.Protocol):
+    """One end of the socket. Sending never blocks, and one turn's messages go as one batch.
+
+    Args:
+        on_message: called with each message of the other side.
+        on_lost: called when the connection has ended.
+    """
+
+    def __init__(self, on_message: Callable[[Message], None], on_lost: Callable[[], None]) -> None:
+        self._on_message, self._on_lost = on_message, on_lost
+        self._transport: Any = None
+        self._outgoing: list[Message] = []
+        self._incoming = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        self._on_lost()
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming += data
+        while len(self._incoming) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
+            if len(self._incoming) < end:
+                return
+            batch = bytes(self._incoming[_LENGTH.size : end])
+            del self._incoming[:end]
+            for message in _decode(batch):
+                self._on_message(message)
+
+    def send(self, message: Message) -> None:
+        """Send it with this turn's batch; nothing happens if the connection is lost."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._send_batch)
+        self._outgoing.append(message)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _send_batch(self) -> None:
+        batch, self._outgoing = self._outgoing, []
+        if self._transport is not None and not self._transport.is_closing():
+            data = msgspec.msgpack.encode(batch)
+            self._transport.write(_LENGTH.pack(len(data)) + data)
 
 
 def main(descriptor: int, application: int) -> None:
@@ -37,23 +110,21 @@ def main(descriptor: int, application: int) -> None:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     with contextlib.suppress(OSError):
         os.nice(_PRIORITY)
-    threading.Thread(target=_end_with, args=(application, os.dup(descriptor)), daemon=True).start()
-    asyncio.run(_serve(socket.socket(fileno=descriptor)))
+    ours = socket.socket(fileno=descriptor)
 
+    def end_with_application() -> None:  # in a thread: tasks and threads of models may hang
+        poll = select.poll()
+        poll.register(descriptor, 0)  # for nothing but the end of the connection
+        while not poll.poll(_LOOK_AGAIN) and os.getppid() == application:
+            pass
+        os._exit(0)
 
-def _end_with(application: int, descriptor: int) -> NoReturn:
-    """End this process when the application is gone. Tasks and threads of models may hang."""
-    poll = select.poll()
-    poll.register(descriptor, 0)  # for nothing but the end of the connection
-    while not poll.poll(_LOOK_AGAIN) and os.getppid() == application:
-        pass
-    os._exit(0)
+    async def serve() -> None:
+        await asyncio.get_running_loop().create_connection(lambda: _Server().connection, sock=ours)
+        await asyncio.Event().wait()
 
-
-async def _serve(connection: socket.socket) -> None:
-    server = _Server()
-    await asyncio.get_running_loop().create_connection(lambda: server.connection, sock=connection)
-    await asyncio.Event().wait()
+    threading.Thread(target=end_with_application, daemon=True).start()
+    asyncio.run(serve())
 
 
 class _Server:
@@ -62,22 +133,23 @@ class _Server:
     def __init__(self) -> None:
         self._metrics: list[Metric] = []
         self._tasks: dict[int, asyncio.Task[bytes]] = {}
-        self.connection = Connection(ToHelper, on_message=self._received, on_lost=lambda: os._exit(0))
+        self.connection = Connection(self._received, on_lost=lambda: os._exit(0))
 
-    def _received(self, message: ToHelper) -> None:
-        if not message.number:
-            metrics, error = call_guarded(pickle.loads, message.content)  # from the application, whose helper this is
+    def _received(self, question: Message) -> None:
+        number = question.number
+        if not number:
+            metrics, error = call_guarded(pickle.loads, question.content)  # from the application, whose helper this is
             self._metrics = metrics or []
             gc.freeze()  # what is there now stays, and a record leaves no cycles: the collector finds next to nothing
             gc.set_threshold(_GC_THRESHOLD)
-            self.connection.send(ToApplication(0, refusal=_said(error)))
-        elif message.content:
-            task = self._tasks[message.number] = asyncio.get_running_loop().create_task(self._score(message))
-            task.add_done_callback(functools.partial(self._answer, message.number))
-        elif (scoring := self._tasks.get(message.number)) is not None:
+            self._answer(number, b"", error)
+        elif question.content:
+            task = self._tasks[number] = asyncio.get_running_loop().create_task(self._score(question))
+            task.add_done_callback(lambda task: self._answer(number, *call_guarded(task.result)))
+        elif (scoring := self._tasks.get(number)) is not None:
             scoring.cancel()
 
-    async def _score(self, question: ToHelper) -> bytes:
+    async def _score(self, question: Message) -> bytes:
         from ragspan.engine.metric_outcome import about_response, outcome_of
 
         record, session = _session_of(question.session, question.content)
@@ -86,17 +158,13 @@ class _Server:
         about = session.get_or_make("about", lambda: call_guarded(about_response, record)[0])
         return pickle.dumps((about, outcome))
 
-    def _answer(self, number: int, task: asyncio.Task[bytes]) -> None:
-        del self._tasks[number]
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        self.connection.send(ToApplication(number, b"" if error else task.result(), _said(error)))
-
-
-def _said(error: BaseException | None) -> str | None:
-    return f"{type(error).__name__}: {error}" if error is not None else None
+    def _answer(self, number: int, content: bytes | None, error: BaseException | None) -> None:
+        self._tasks.pop(number, None)
+        refusal = None if error is None else f"{type(error).__name__}: {error}"
+        self.connection.send(Message(number, content or b"", refusal=refusal))
 
 
 @functools.lru_cache(_RECENT)
-def _session_of(number: int, record: bytes) -> tuple[RagRecord, JudgingSession]:  # noqa: ARG001 - one for each time that a record is scored
-    unpacked = unpack(record)
-    return unpacked, JudgingSession(record=unpacked)
+def _session_of(number: int, packed: bytes) -> tuple[RagRecord, JudgingSession]:  # noqa: ARG001 - one for each time that a record is scored
+    record: RagRecord = msgspec.json.decode(packed, type=RagRecord)  # ours: no limits are checked
+    return record, JudgingSession(record=record)
