@@ -88,7 +88,8 @@ def metrics_from(
         ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.
     """
     of = "metrics or RAGSPAN_METRICS: " if chosen is None else ""
-    wanted: list[str | Metric] = list(dict.fromkeys(settings.metrics)) if chosen is None else list(chosen)
+    given: list[str | Metric] = list(settings.metrics if chosen is None else chosen)
+    wanted = [one for place, one in enumerate(given) if not isinstance(one, str) or one not in given[:place]]
     parts = {name: metric_part(name, of) for name in wanted if isinstance(name, str)}
     arguments: dict[str, Any] = {"polls": settings.judge_polls, "causes": settings.causes}
     if parts:
@@ -100,9 +101,8 @@ def metrics_from(
         return part(**{name: value for name, value in (arguments | further).items() if name in parameters})
 
     by_name = {name: made(name, part) for name, part in parts.items()}
-    # A name gives nothing the second time; two metrics of one name are an error that the engine raises.
-    found = [by_name.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
-    return [metric for metric in found if metric is not None]
+    # Two metrics of one name are an error that the engine raises.
+    return [by_name[metric] if isinstance(metric, str) else metric for metric in wanted]
 
 
 def _chosen_judge(settings: Settings, judge: JudgeChoice) -> Judge:
