@@ -38,24 +38,40 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
-if TYPE_CHECKING:
-    from ragspan.engine.processor import BackgroundProcessor
-
 _FIRST = 1  # the first process of a container: it survives its own signals, and scores on
 _PATIENCE = 2.0  # seconds for the main thread to run Python code
 _MISSED = 0.2  # seconds for it to begin the handler
 
+
+class Drainable(Protocol):
+    """An engine or a sink, which can be asked to finish its work; see `BackgroundProcessor`."""
+
+    @property
+    def exit_timeout(self) -> float: ...
+
+    @property
+    def can_wait(self) -> bool: ...
+
+    def keep_places(self, *, is_ending: bool) -> None: ...
+
+    def flush(self, timeout: float) -> bool: ...
+
+    def end(self, timeout: float) -> object: ...
+
+    def tell_end(self) -> None: ...
+
+
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
-_started: dict[weakref.ref[BackgroundProcessor], None] = {}
+_started: dict[weakref.ref[Drainable], None] = {}
 
 
-def watch_exit(engine: BackgroundProcessor) -> None:
+def watch_exit(engine: Drainable) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
@@ -160,7 +176,7 @@ def is_multiprocessing_child() -> bool:
     return process is not None and process.parent_process() is not None
 
 
-def _engines() -> list[BackgroundProcessor]:
+def _engines() -> list[Drainable]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
