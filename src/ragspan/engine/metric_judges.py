@@ -67,8 +67,7 @@ def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
     """Call `prepare` of the judges that have it, for an engine that asks them in its own process."""
     own = (judge for metric in metrics for judge in _judges_in(getattr(metric, _JUDGE, None)))
     for judge in [*own, fallback]:
-        prepare = getattr(judge, "prepare", None)
-        if callable(prepare):
+        if callable(prepare := getattr(judge, "prepare", None)):
             call_guarded(prepare)  # a judge that cannot be prepared fails when it is asked
 
 
@@ -109,6 +108,4 @@ def _judges_in(value: object) -> Sequence[object]:
 
 def _fields_of(metric: object) -> list[str]:
     """The names of a dataclass's fields; none of anything else."""
-    if not is_dataclass(metric) or isinstance(metric, type):
-        return []
-    return [field.name for field in fields(metric)]
+    return [field.name for field in fields(metric)] if is_dataclass(metric) and not isinstance(metric, type) else []

@@ -71,26 +71,6 @@ class Drainable(Protocol):
 _started: dict[weakref.ref[Drainable], None] = {}
 
 
-def watch_exit(engine: Drainable) -> None:
-    """Let the engine, which gets its first work in this process, finish its work at the end of it."""
-    _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
-    _exit.register()
-
-
-def is_over() -> bool:
-    """Whether the process has ended as far as engines can tell: what is submitted now is not worked on."""
-    return _exit.is_over
-
-
-def watch_sigterm(log: ThrottledLog | None = None) -> None:
-    """Let SIGTERM wait for engines that have work; called again whenever there is some, from any thread.
-
-    Args:
-        log: where to say that it will not wait.
-    """
-    _sigterm.look(log)
-
-
 class _Exit:
     """The hooks at the end of the process, and the time that they share."""
 
@@ -99,8 +79,11 @@ class _Exit:
         self._spent = 0.0
         atexit.register(self._tell)
         self.is_over = False
+        """Whether the process has ended as far as engines can tell: what is submitted now is not worked on."""
 
-    def register(self) -> None:
+    def watch(self, engine: Drainable) -> None:
+        """Let the engine, which gets its first work in this process, finish its work at the end of it."""
+        _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
         # Handlers run in reverse order. A TracerProvider that was made in the meantime has registered one of its own,
         # which must come after ours: move ours to the end again.
         atexit.unregister(self._finish)
@@ -113,16 +96,16 @@ class _Exit:
             import concurrent.futures.thread  # noqa: F401
 
             with contextlib.suppress(AttributeError, RuntimeError):
-                threading._register_atexit(self.drain)  # type: ignore[attr-defined]  # noqa: SLF001
+                threading._register_atexit(self._drain)  # type: ignore[attr-defined]  # noqa: SLF001
         signals = sys.modules.get("celery.signals")
         if signals is not None:  # the children of a Celery worker tell their end by this signal only
             with contextlib.suppress(AttributeError):  # still being imported, or another release
                 signals.worker_process_shutdown.connect(self._finish_and_tell, weak=False, dispatch_uid="ragspan")
 
-    def drain(self) -> None:
+    def _drain(self) -> None:
         """Where the end begins. A SIGTERM that comes now, or again, waits as well. Threads that are not daemons may go on for long."""
         if _engines():
-            _sigterm.look()
+            sigterm.look()
             self._flush()
             if sys.version_info < (3, 13) and is_multiprocessing_child():  # which runs no `atexit`
                 self._finish_and_tell()
@@ -198,7 +181,7 @@ class _Sigterm:
         watch_forks(self, _Sigterm._forget)
 
     def look(self, log: ThrottledLog | None = None) -> None:
-        """See that the signal waits for scores; from any thread.
+        """See that the signal waits for scores; from any thread, and again whenever there is work.
 
         Args:
             log: of an engine that has work; where to say that the signal does not wait.
@@ -326,6 +309,6 @@ def _main_thread_call(call: Callable[[], None]) -> Callable[[], bool]:
     return lambda: bool(add(callback, None) == 0)
 
 
-_exit = _Exit()
-watch_forks(_exit, _Exit.begin_in_child)
-_sigterm = _Sigterm(_exit.end_by_signal)
+process_end = _Exit()
+watch_forks(process_end, _Exit.begin_in_child)
+sigterm = _Sigterm(process_end.end_by_signal)

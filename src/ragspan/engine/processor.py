@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
 from ragspan.config import DropPolicy
 from ragspan.engine.budget import Limit
-from ragspan.engine.process_end import is_multiprocessing_child, is_over, watch_exit, watch_sigterm
+from ragspan.engine.process_end import is_multiprocessing_child, process_end, sigterm
 from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.stats import ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
@@ -101,7 +101,7 @@ class BackgroundProcessor(ABC):
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
             if options.drain_on_sigterm and not is_multiprocessing_child():  # which ends at once until it has work
-                watch_sigterm()
+                sigterm.look()
 
     @abstractmethod
     def _make_work(self, log: ThrottledLog) -> Work:
@@ -128,7 +128,7 @@ class BackgroundProcessor(ABC):
                 self._queue.refuse("capture_error")
             else:
                 self._queue.submit(item)
-            if self._report is not None and is_over():  # no request waits for the log any more
+            if self._report is not None and process_end.is_over:  # no request waits for the log any more
                 self._log.report("is over", "an answer came after the end of the process had begun, and is not scored")
         except RecursionError:  # there is no room on the stack, not even to count it
             self._queue.worker_sleeps = True  # perhaps nobody woke it; this takes no call
@@ -232,8 +232,8 @@ class BackgroundProcessor(ABC):
             self._work_now,
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
-            on_start=lambda: watch_exit(self),
-            on_work=lambda: watch_sigterm(self._log) if options.drain_on_sigterm else None,
+            on_start=lambda: process_end.watch(self),
+            on_work=lambda: sigterm.look(self._log) if options.drain_on_sigterm else None,
             log=self._log,
         )
         if not self._is_enabled:
@@ -253,10 +253,10 @@ class BackgroundProcessor(ABC):
     def _start_afresh(self) -> None:
         """In the child of a fork: threads that the child does not have may hold the locks, and the work is the parent's."""
         keep_inherited(vars(self).copy())
-        was_closed = self._queue.is_closed
+        refuses = self._queue.refuses
         self._assemble()
-        if was_closed:
-            self._queue.close("shutdown")
+        if refuses is not None:
+            self._queue.close(refuses)
 
     def _figures(self) -> Iterator[Figure]:
         """Of the queue, for the metrics about ragspan itself."""

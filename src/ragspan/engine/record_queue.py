@@ -82,7 +82,8 @@ class RecordQueue(ReentrantCriticalSection):
         self._in_work: dict[int, Item] = {}
         self._waiters: dict[queue.SimpleQueue[None], int] = {}
         """Those who wait until everything up to a sequence number is out."""
-        self._refuses: DropReason | None = None
+        self.refuses: DropReason | None = None
+        """Why nothing is let in any more; None while it is."""
         self.is_ending = False
         """The process ends: what comes now pushes nothing out, and what has no room counts as `shutdown`."""
         self.worker_sleeps = True
@@ -91,13 +92,9 @@ class RecordQueue(ReentrantCriticalSection):
         self.bytes = 0
         """Bytes that wait or are in work."""
 
-    @property
-    def is_closed(self) -> bool:
-        return self._refuses is not None
-
     def close(self, reason: DropReason) -> None:
         """Refuse whatever is submitted from now on."""
-        self._refuses = self._refuses or reason
+        self.refuses = self.refuses or reason
 
     def wait_until_out(self, deadline: Deadline) -> bool:
         """Wait for everything that was submitted before; False if some of it is not out by then.
@@ -125,7 +122,7 @@ class RecordQueue(ReentrantCriticalSection):
         evicted: list[Item] = []
         is_awaited = item.on_end is not None
         short_of = None if is_awaited else self._lacks_room_for(item.size)
-        refused = self._refuses
+        refused = self.refuses
         if refused is None and short_of:
             if self.is_ending:
                 refused = "shutdown"
@@ -134,11 +131,11 @@ class RecordQueue(ReentrantCriticalSection):
         if refused is None and self._rate_limit is not None and not self._rate_limit.take():
             refused = "rate_limited"
         if refused is not None:
-            self._drop([item], refused, submitted=1)
+            self._count(refused, submitted=1)
+            self._end(item, Dropped(reason=refused))
             return evicted
         while short_of and self._waiting:
             evicted.append(oldest := self._waiting.popleft())
-            self.bytes -= oldest.size
             self._drop([oldest], short_of, queued=-1)
             short_of = self._lacks_room_for(item.size)
         self._count(submitted=1, queued=1)
@@ -191,11 +188,9 @@ class RecordQueue(ReentrantCriticalSection):
     def cancel(self, item: Item) -> None:
         """Drop an item that nobody awaits any more, unless it has ended."""
         if self._in_work.pop(item.sequence, None) is not None:
-            self.bytes -= item.size
             self._drop([item], "cancelled", in_flight=-1)
         elif item in self._awaited:
             self._awaited.remove(item)
-            self.bytes -= item.size
             self._drop([item], "cancelled", queued=-1)
 
     @step
@@ -210,7 +205,6 @@ class RecordQueue(ReentrantCriticalSection):
         """Drop what the worker has in work; returns it."""
         items = [*self._in_work.values()]
         self._in_work.clear()
-        self.bytes -= sum(item.size for item in items)
         self._drop(items, reason, in_flight=-1)
         return items
 
@@ -220,7 +214,6 @@ class RecordQueue(ReentrantCriticalSection):
         waiting = [*self._waiting, *self._awaited]
         self._waiting.clear()
         self._awaited.clear()
-        self.bytes -= sum(item.size for item in waiting)
         self._drop(waiting, "shutdown", queued=-1)
         return waiting
 
@@ -255,6 +248,7 @@ class RecordQueue(ReentrantCriticalSection):
 
     def _drop(self, items: Sequence[Item], reason: DropReason, **changes: int) -> None:
         for item in items:
+            self.bytes -= item.size
             self._count(reason, **changes)
             self._end(item, Dropped(reason=reason))
         self._tell_waiters()

@@ -180,13 +180,13 @@ class RecordScorer:
         for runner in self._runners:
             if work.item.only is not None and runner.name not in work.item.only:
                 continue
-            why_not = None
+            why_not = "not_exported" if is_for_nothing and runner.is_paid else None
             if work.item.sample:
-                why_not = self._options.why_not(runner.name, work.record, work.handle.span, facts)
-            if why_not is None and is_for_nothing and runner.is_paid:
-                why_not = "not_exported"
-            start = functools.partial(runner.start, work.record, work.session, work.decision)
-            work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
+                why_not = self._options.why_not(runner.name, work.record, work.handle.span, facts) or why_not
+            if why_not is None:
+                work.runs.append(runner.start(work.record, work.session, work.decision))
+            else:
+                work.runs.append(runner.skip(work.record, why_not))
         if work.decision is not None:
             work.decision.begin()
 

@@ -31,6 +31,10 @@ _TICK = 0.2  # seconds
 _IDLE_TICKS = 50
 _NO_NEWS = ("cancelled", "shutdown")
 """What a caller cancelled is not a loss, and what the end of the process costs is told there."""
+_NO_THREAD = (
+    "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; "
+    "see the limits of threads (ulimit -u, pids.max) and of memory"
+)
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, of loops that break and of threads that cannot be started
 
 
@@ -104,14 +108,17 @@ class Worker:
             return
         is_started = False
         try:
-            is_started = self._start()
+            if not self._stopping.is_set() and (self._pause is None or not self._pause.remaining):
+                self._pause = Deadline(_RESTART_PAUSE)
+                self._on_start()
+                self._on_work()
+                target, threads = self._context.copy().run, DaemonThreads(_IO_THREADS, name="ragspan-io")
+                self._thread = threading.Thread(target=target, args=(self._main, threads), name=self._name, daemon=True)
+                self._thread.start()
+                is_started = True
         except Exception as error:  # noqa: BLE001 - there is no thread, no memory, or the interpreter is at its end
             if not sys.is_finalizing() and "shutdown" not in str(error):
-                message = (
-                    "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; "
-                    "see the limits of threads (ulimit -u, pids.max) and of memory"
-                )
-                self._log.report("no thread", message, str(error) or type(error).__name__)
+                self._log.report("no thread", _NO_THREAD, str(error) or type(error).__name__)
         finally:
             if not is_started:
                 self._thread = None
@@ -134,17 +141,6 @@ class Worker:
         if loop is not None and call is not None:
             with contextlib.suppress(RuntimeError):  # closed in the meantime
                 loop.call_soon_threadsafe(call, context=self._context)
-
-    def _start(self) -> bool:
-        if self._stopping.is_set() or (self._pause is not None and self._pause.remaining):
-            return False
-        self._pause = Deadline(_RESTART_PAUSE)
-        self._on_start()
-        self._on_work()
-        target, threads = self._context.copy().run, DaemonThreads(_IO_THREADS, name="ragspan-io")
-        self._thread = threading.Thread(target=target, args=(self._main, threads), name=self._name, daemon=True)
-        self._thread.start()
-        return True
 
     def _main(self, threads: DaemonThreads) -> None:
         _tell_processor()
