@@ -192,9 +192,7 @@ class BudgetTracker(ReentrantCriticalSection):
     @step
     def limit_on(self, expected: Usage) -> str | None:
         """The limit that does not allow this now, if one does not."""
-        return next(
-            (name for name, (limit, amount) in self._limits.items() if not limit.allows(amount(expected))), None
-        )
+        return self._denies(expected)
 
     @step
     def room(self) -> float:
@@ -235,12 +233,14 @@ class BudgetTracker(ReentrantCriticalSection):
     @step
     def _take(self, expected: Usage) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
-        denied_by = next(
-            (name for name, (limit, amount) in self._limits.items() if not limit.allows(amount(expected))), None
-        )
+        denied_by = self._denies(expected)
         for limit, amount in self._limits.values() if denied_by is None else ():
-            limit.take(amount(expected))
+            limit.settle(0.0, amount(expected))
         return denied_by
+
+    def _denies(self, expected: Usage) -> str | None:
+        limits = self._limits.items()
+        return next((name for name, (limit, amount) in limits if not limit.allows(amount(expected))), None)
 
 
 class Allowance:

@@ -61,16 +61,15 @@ class EmitterGroup:
             (emitter, threads.submit(context_of_worker().run, ask, emitter)) for emitter, threads in self._emitters
         ]
         concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + more + _GRACE)
+        answers: list[object] = []
         for emitter, answer in asked:
+            answers.append(answer.done() and not answer.exception() and answer.result())
             if not answer.done():
                 answer.cancel()
                 self._log.report("emitter_late", "%s did not answer in time", type(emitter).__name__)
             elif (error := answer.exception()) is not None:
                 self._log.failed("emitter", error, type(emitter).__name__)
-        return [
-            answer.done() and not answer.cancelled() and not answer.exception() and answer.result()
-            for _, answer in asked
-        ]
+        return answers
 
 
 @dataclass(slots=True)

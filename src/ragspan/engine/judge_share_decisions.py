@@ -142,7 +142,7 @@ class Decision:
     def begin(self) -> None:
         """All that is waited for is known. If there is nothing, the decision is taken."""
         self._is_complete = True
-        self._take_if_due()
+        self.leave()
 
     async def by(self, metric: str, outcome: Outcome) -> Asked | None:
         """The decision, to which this outcome of the embedded judge contributes."""
@@ -150,12 +150,9 @@ class Decision:
         self.leave(metric)
         return await asyncio.shield(self._taken)
 
-    def leave(self, metric: str) -> None:
-        """Wait for this metric no longer."""
+    def leave(self, metric: str = "") -> None:
+        """Wait for this metric no longer, and decide if nothing else is waited for."""
         self._awaited.discard(metric)
-        self._take_if_due()
-
-    def _take_if_due(self) -> None:
         if self._is_complete and not self._awaited and not self._taken.done():
             is_allowed = self.allows is None or self.allows(screen_score(self._outcomes))
             self._taken.set_result(self._choose(doubt_of(self._outcomes)) if is_allowed else None)

@@ -94,6 +94,8 @@ class RunnerParts:
     """The judge that takes over when the budget is spent; without one the metric does not apply then."""
     waits_for_budget: bool
     """Whether a run waits for the next minute of a budget, in place of its fallback."""
+    timeout: float
+    """Seconds that a run may take; where the judge is asked about a share of the answers, each of both judges."""
     on_end: Callable[[MetricTask, Outcome], None]
     """Called with each run that has ended."""
 
@@ -104,25 +106,16 @@ class MetricRunner:
     Args:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
         parts: of its engine.
-        timeout: seconds that a run may take; where the judge is asked about a share of the answers, each of both judges.
         has_share: whether it is asked about a share of the answers.
         screen: the metric with the embedded judge, for the others; None if that cannot score it.
     """
 
     def __init__(
-        self,
-        metric: Metric,
-        parts: RunnerParts,
-        *,
-        timeout: float,
-        has_share: bool = False,
-        screen: Metric | None = None,
+        self, metric: Metric, parts: RunnerParts, *, has_share: bool = False, screen: Metric | None = None
     ) -> None:
         self.name = metric.name
         self.parts = parts
         self._metric = metric
-        self._timeout = timeout
-        self._timed_out = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
         self.is_paid = any(spenders_of(metric))
         """Whether its judge spends money."""
         self._is_paid_for = parts.budget is not None and self.is_paid
@@ -130,7 +123,7 @@ class MetricRunner:
         if not inspect.iscoroutinefunction(metric.score):
             threads = DaemonThreads(MAX_THREADS, name=f"ragspan-{metric.name}")
         fallback = None if parts.fallback_judge is None else with_judge(metric, parts.fallback_judge)
-        self.has_share = has_share
+        self._has_share = has_share
         self._own = MetricCall(metric, threads, parts.helper)
         self._screen = None if screen is None else MetricCall(screen, parts.judge_threads, parts.helper)
         self._fallback = None if fallback is None else MetricCall(fallback, threads, parts.helper)
@@ -141,20 +134,9 @@ class MetricRunner:
         run.end(self._unscored(record, reason))
         return run
 
-    def start(
-        self,
-        record: RagRecord,
-        session: JudgingSession,
-        decision: Decision | None = None,
-    ) -> MetricTask:
-        """Begin to score the record.
-
-        Args:
-            record: what is scored.
-            session: of the record, which its metrics share.
-            decision: whether the judge is asked about it; None asks it.
-        """
-        run = MetricTask(runner=self, decision=decision if self.has_share else None)
+    def start(self, record: RagRecord, session: JudgingSession, decision: Decision | None = None) -> MetricTask:
+        """Begin to score the record, whose metrics share the session; without a decision the judge is asked about it."""
+        run = MetricTask(runner=self, decision=decision if self._has_share else None)
         if isinstance(self._metric, Announcing):
             call_guarded(self._metric.announce, record, session)
         if run.decision is not None:
@@ -165,7 +147,7 @@ class MetricRunner:
         # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = loop.create_task(self._work(run, record))
-        run.limit_time(self._timeout, self._timed_out)
+        run.limit_time()
         return run
 
     def close(self) -> None:
@@ -192,7 +174,7 @@ class MetricRunner:
             run.stop_timer()
             await asyncio.sleep(max(denial.wait, _PACE))
             run.allowance.denial = None
-            run.limit_time(self._timeout, self._timed_out)
+            run.limit_time()
         if denial is not None:
             outcome = await self._fall_back(run, record, denial.limit)
         run.end(await self.parts.redaction.outcome(outcome))
@@ -207,7 +189,7 @@ class MetricRunner:
             await decision.by(self.name, outcome)
         finally:
             decision.leave(self.name)
-        run.limit_time(self._timeout, self._timed_out)
+        run.limit_time()
 
     async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
@@ -254,12 +236,13 @@ class MetricTask:
     timer: asyncio.TimerHandle | None = None
     began: float = field(default_factory=time.perf_counter)
 
-    def limit_time(self, seconds: float, outcome: Outcome) -> None:
-        """From now on it may take so long, before it is cancelled with this outcome."""
+    def limit_time(self) -> None:
+        """From now on it may take the time of a run, before it is cancelled."""
         self.stop_timer()
         if self.outcome is None:
-            self.began = time.perf_counter()
-            self.timer = asyncio.get_running_loop().call_later(seconds, self.cancel, outcome)
+            self.began, timeout = time.perf_counter(), self.runner.parts.timeout
+            failure = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
+            self.timer = asyncio.get_running_loop().call_later(timeout, self.cancel, failure)
 
     def stop_timer(self) -> None:
         if self.timer is not None:

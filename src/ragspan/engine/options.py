@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ragspan.arguments import (
-    SECONDS,
-    SHARE,
-    SOME_SECONDS,
-    Rule,
-    choice,
-    has_methods,
-    instance,
-    one_of,
-)
+from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, Rule, choice, has_methods, instance, one_of
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.judge_share_decisions import check_share
@@ -40,6 +31,7 @@ _NAME = Rule(
     "lower case letters, digits and underscores",
     lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
 )
+_METRIC = has_methods("an object with a score method", "score")
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
 
@@ -69,15 +61,24 @@ class Options(ProcessorOptions):
             _LIST.check_fields(self, name)
             # A copy: what is changed in the list later has not been checked.
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        _check_metrics(self.metrics)
-        _check_emitters(self.emitters)
+        names: list[object] = []
+        new = Rule("unlike the names of the other metrics", lambda name: name not in names)
+        for position, metric in enumerate(self.metrics):
+            _METRIC.check(f"metrics[{position}]", metric)
+            its_name = getattr(metric, "name", None)
+            for rule in (_NAME, new):
+                rule.check(f"metrics[{position}].name", its_name)
+            names.append(its_name)
+        for position, emitter in enumerate(self.emitters):
+            _EMITTER.check(f"emitters[{position}]", emitter)
+            SECONDS.check(f"emitters[{position}].score_wait", getattr(emitter, "score_wait", None))
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         when = self.judge_when
         for name in when.metrics if when else ():
             one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
         if self.budget is not None:
-            _check_budget(self.budget, self.metrics)
+            self._check_budget(self.budget)
         if self.judge_share is not None:
             check_share(self.metrics)
         if when is not None and when.needs_screen:
@@ -117,6 +118,17 @@ class Options(ProcessorOptions):
         longest = max((emitter.score_wait for emitter in self.emitters), default=math.inf)
         return longest if longest < self.metric_timeout else None
 
+    def _check_budget(self, budget: Budget) -> None:
+        instance(Budget, "a Budget").check("budget", budget)
+        spenders = (spender for metric in self.metrics for spender in spenders_of(metric))
+        unknown = next((spender for spender in spenders if spender.price is None), None)
+        if budget.usd_per_day is not None and unknown is not None:
+            raise ConfigurationError(
+                f"budget limits usd_per_day, but what the judge {unknown.name!r} costs is not known: give it "
+                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
+                '{"price": [input, output]}'
+            )
+
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     """The metrics, those that are given by name made with the judge that the environment names.
@@ -129,34 +141,3 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     from ragspan.metrics.metric_catalogue import metrics_from
 
     return metrics_from(Settings.from_environment(), metrics)
-
-
-def _check_metrics(metrics: Sequence[object]) -> None:
-    names: list[str] = []
-    for position, metric in enumerate(metrics):
-        argument = f"metrics[{position}]"
-        has_methods("an object with a score method", "score").check(argument, metric)
-        name = getattr(metric, "name", None)
-        _NAME.check(f"{argument}.name", name)
-        Rule("unlike the names of the other metrics", lambda name: name not in names).check(f"{argument}.name", name)
-        names.append(str(name))
-
-
-def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
-    instance(Budget, "a Budget").check("budget", budget)
-    if budget.usd_per_day is None:
-        return
-    for spender in (spender for metric in metrics for spender in spenders_of(metric)):
-        if spender.price is None:
-            raise ConfigurationError(
-                f"budget limits usd_per_day, but what the judge {spender.name!r} costs is not known: give it "
-                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
-                '{"price": [input, output]}'
-            )
-
-
-def _check_emitters(emitters: Sequence[object]) -> None:
-    for position, emitter in enumerate(emitters):
-        argument = f"emitters[{position}]"
-        _EMITTER.check(argument, emitter)
-        SECONDS.check(f"{argument}.score_wait", getattr(emitter, "score_wait", None))

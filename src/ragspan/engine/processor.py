@@ -193,7 +193,16 @@ class BackgroundProcessor(ABC):
             return ShutdownReport(finished=0, abandoned=stats.queued + stats.in_flight, seconds=deadline.elapsed)
         try:
             if self._report is None:
-                self._report = self._end(deadline)
+                queue, finished_before = self._queue, self._queue.stats.done
+                if not self._worker.is_current_thread:
+                    queue.wait_until_out(deadline.minus_reserve())
+                abandoned = len([*(queue.abandon() or ()), *(queue.drop_in_work("shutdown") or ())])
+                self._worker.is_stopping = True
+                if self._work is not None:
+                    self._work.stop(deadline)
+                self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
+                finished = queue.stats.done - finished_before
+                self._report = ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
             return self._report
         finally:
             self._shutting_down.release()
@@ -248,19 +257,6 @@ class BackgroundProcessor(ABC):
         self._assemble()
         if was_closed:
             self._queue.close("shutdown")
-
-    def _end(self, deadline: Deadline) -> ShutdownReport:
-        queue = self._queue
-        finished_before = queue.stats.done
-        if not self._worker.is_current_thread:
-            queue.wait_until_out(deadline.minus_reserve())
-        abandoned = len([*(queue.abandon() or ()), *(queue.drop_in_work("shutdown") or ())])
-        self._worker.is_stopping = True
-        if self._work is not None:
-            self._work.stop(deadline)
-        self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
-        finished = queue.stats.done - finished_before
-        return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 
     def _figures(self) -> Iterator[Figure]:
         """Of the queue, for the metrics about ragspan itself."""

@@ -45,23 +45,15 @@ class RecordScorer:
         options: of the engine.
         self_metrics: counts what becomes of each metric.
         log: of the engine; counts errors.
-        uses_helper: whether metrics may be scored in a helper process.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        *,
-        self_metrics: SelfMetrics,
-        log: ThrottledLog,
-        uses_helper: bool = False,
-    ) -> None:
+    def __init__(self, options: Options, *, self_metrics: SelfMetrics, log: ThrottledLog) -> None:
         self._log = log
         self._self_metrics = self_metrics
         self._options = options
         self._score_wait = options.score_wait
         self._is_closed = False
-        self.helper = HelperClient(log) if uses_helper else None
+        self.helper = HelperClient(log) if options.judging == "helper" else None
         self._judge_threads = DaemonThreads(1, name="ragspan-judge")
         self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self.emission = EmitterGroup(options.emitters, log)
@@ -74,19 +66,14 @@ class RecordScorer:
             budget=self._budget,
             fallback_judge=make_fallback_judge(options.budget) if options.budget is not None else None,
             waits_for_budget=options.waits_for_budget,
+            timeout=options.metric_timeout,
             on_end=self._run_ended,
         )
         screens = screens_of(options.metrics) if options.judge_share is not None or options.asks_screen else {}
         if options.judging == "thread":
             prepare_judges([*options.metrics, *filter(None, screens.values())], parts.fallback_judge)
         self._runners = [
-            MetricRunner(
-                metric,
-                parts,
-                timeout=options.metric_timeout,
-                has_share=metric.name in screens,
-                screen=screens.get(metric.name),
-            )
+            MetricRunner(metric, parts, has_share=metric.name in screens, screen=screens.get(metric.name))
             for metric in options.metrics
         ]
         self._spends = any(runner.is_paid for runner in self._runners)

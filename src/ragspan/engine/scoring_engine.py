@@ -148,11 +148,7 @@ class ScoringEngine(BackgroundProcessor):
         return f"<ScoringEngine {self._options.name!r}: {metrics} to {emitters or 'no emitter'}>"
 
     async def score(
-        self,
-        record: Capture,
-        *,
-        sample: bool = True,
-        only: Collection[str] | None = None,
+        self, record: Capture, *, sample: bool = True, only: Collection[str] | None = None
     ) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 
@@ -194,6 +190,4 @@ class ScoringEngine(BackgroundProcessor):
     def _make_work(self, log: ThrottledLog) -> Work:
         from ragspan.engine.record_scorer import RecordScorer
 
-        options = self._options
-        uses_helper = options.judging == "helper"
-        return RecordScorer(options, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)
+        return RecordScorer(self._options, self_metrics=self._self_metrics, log=log)

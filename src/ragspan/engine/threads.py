@@ -147,7 +147,12 @@ class DaemonThreads(ThreadPoolExecutor):
         if needs_thread:
             _, error = call_guarded(threading.Thread(target=self._serve, name=self.name, daemon=True).start)
             if error is not None:
-                self._no_thread()
+                with self._changed:
+                    self._alive -= 1
+                    failed, self._calls = ([], self._calls) if self._alive else ([*self._calls], deque())
+                for waiting, _ in failed:
+                    if waiting.set_running_or_notify_cancel():
+                        waiting.set_exception(RuntimeError("no thread can be started"))
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
@@ -157,16 +162,6 @@ class DaemonThreads(ThreadPoolExecutor):
             for future, _ in self._calls if cancel_futures else ():
                 future.cancel()
             self._changed.notify_all()
-
-    def _no_thread(self) -> None:
-        with self._changed:
-            self._alive -= 1
-            calls = [] if self._alive else [*self._calls]
-            if calls:
-                self._calls.clear()
-        for future, _ in calls:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(RuntimeError("no thread can be started"))
 
     def _serve(self) -> None:
         while (waiting := self._next()) is not None:

@@ -1,25 +1,23 @@
 """Each Python interpreter that a program under `ragspan run` starts imports this: see `ragspan.children`.
 
-It imports nothing of ragspan before the program imports what can answer. The interpreter may be one of another environment, without
-ragspan, and of any release.
+It may be one of another environment, without ragspan, and of any release.
 """
 
-# ruff: noqa: INP001, PTH100, PTH119, PTH120 - a folder on the search path, not a package; and no pathlib, which is slow to import
+# ruff: noqa: INP001, PTH100, PTH109, PTH119, PTH120 - a folder on the search path, not a package; pathlib is slow to import
 import importlib
 import os
 import sys
-from types import ModuleType
 from typing import Any
+
+program_folder, *frameworks = os.environ.get("_RAGSPAN_RUN", "").split(os.pathsep)
 
 
 class Watch:
-    """Has this process configured when one of these modules has been imported; once."""
-
-    modules = ("ragspan", *os.environ.get("_RAGSPAN_RUN", "").split(os.pathsep)[1:])
+    """Has this process configured when ragspan or a framework has been imported; once."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """What the other finders say, with a loader that configures afterwards."""
-        if self not in sys.meta_path or name not in self.modules:
+        if name not in {"ragspan", *frameworks} or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
         specs = (finder.find_spec(name, path, target) for finder in sys.meta_path)
@@ -30,7 +28,7 @@ class Watch:
         loader: Any = spec.loader
         load = loader.exec_module
 
-        def load_and_configure(module: ModuleType) -> None:
+        def load_and_configure(module: Any) -> None:
             load(module)
             if module.__name__ == name:
                 del loader.exec_module
@@ -41,13 +39,17 @@ class Watch:
 
 
 def configure() -> None:
-    """Never raises: the process is the program's."""
+    """What `ragspan run` does in its own process, with the same folders to find modules in. Never raises."""
+    search_path = sys.path[:]
     try:
-        from ragspan.children import configure_child
+        from ragspan import application
 
-        configure_child()
-    except Exception as error:  # noqa: BLE001
+        sys.path += [program_folder or ".", os.getcwd()]
+        application.configure()
+    except Exception as error:  # noqa: BLE001 - the process is the program's
         sys.stderr.write(f"ragspan run: the answers of process {os.getpid()} are not scored: {error}\n")
+    finally:
+        sys.path[:] = search_path
 
 
 this, folder = sys.modules.pop("sitecustomize"), os.path.dirname(os.path.abspath(__file__))

@@ -38,6 +38,10 @@ _MAX_START = 30.0  # seconds until a new helper must be ready
 _MAX_SILENCE = 120.0  # seconds; loading a classifier's model takes a while
 _PAUSE = 2.0  # seconds from one start to the next
 _PAUSE_OF_FAILURE = 60.0  # seconds until a start is tried again
+_NO_HELPER = (
+    "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) "
+    "may take many times as long"
+)
 
 
 class HelperUnavailable(Exception):  # noqa: N818 - a fact for the caller, not a mistake
@@ -67,10 +71,10 @@ class HelperClient:
         if not said or None in said or any(spenders_of(metric)) or not inspect.iscoroutinefunction(metric.score):
             return None
         pickled, error = call_guarded(pickle.dumps, metric)
-        reason = None if error is None else f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}"
         if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled or pickle.dumps(None))):
             reason = "it is defined in the main module, which is not run again there"
-        if reason is None:
+        elif error is None:
             self._metrics.append(metric)
             return len(self._metrics) - 1
         if any(said):
@@ -157,11 +161,7 @@ class HelperClient:
             self.close(0.0)
             self._next_start = time.monotonic() + pause
             give_turns()
-            message = (
-                "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) "
-                "may take many times as long"
-            )
-            self._log.report("no helper", message, problem)
+            self._log.report("no helper", _NO_HELPER, problem)
         return problem is None
 
     def _received(self, message: Message) -> None:
