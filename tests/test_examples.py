@@ -39,8 +39,8 @@ def run(name, *arguments):
         ("agentic_rag_graph.py", "Within ten days."),
         ("llama_index_workflow.py", '"ragspan.score.faithfulness": 1.0'),
         ("openinference_side_by_side.py", "\n  evaluation faithfulness "),  # below the chain's span
-        ("unknown_contexts.py", "python faithfulness: 0.50 ✗ fail"),  # in a block of ragspan.capture
-        ("unknown_contexts.py", "application faithfulness: 0.50 ✗ fail"),  # by the spans of OpenInference
+        ("unknown_contexts.py", "python faithfulness: 0.5"),  # in a block of ragspan.capture
+        ("unknown_contexts.py", "application faithfulness: 0.5"),  # by the spans of OpenInference
     ],
 )
 def test_an_example_shows_its_scores(name, expected):
@@ -160,14 +160,13 @@ def test_a_fleet_scores_all_answers_of_an_application_and_ends():
 
     assert done.returncode == 0, done.stdout + done.stderr
     scored = re.findall(
-        r"^traces   \| (.+\?) +completeness \d\.\d\d  context_adherence \d\.\d\d  context_utilization \d\.\d\d"
-        r"  faithfulness (\d\.\d\d)  by (worker-[12])$",
+        r"^traces   \| (.+\?) +context_adherence \d\.\d\d  faithfulness (\d\.\d\d)  by (worker-[12])$",
         done.stdout,
         re.MULTILINE,
     )
     assert len({question for question, _, _ in scored}) == len(scored) == 12
     assert {worker for _, _, worker in scored} == {"worker-1", "worker-2"}
-    assert {question.strip() for question, faithfulness, _ in scored if faithfulness == "0.00"} == {
+    assert {question.strip() for question, faithfulness, _ in scored if float(faithfulness) < 0.1} == {
         "When is an invoice due?",
         "Who sends invoices?",
     }
