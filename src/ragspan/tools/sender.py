@@ -50,7 +50,7 @@ LAST_SECONDS = 10.0
 """What a slow tool gets at the end of a shutdown for its replies, beyond the timeout."""
 _HURRIED = 0.5  # seconds between tries of everything while a flush waits for it
 _SPANS_APART = 1.0  # seconds between two flushes of the spans, at least
-_SPAN_FLUSH = 10.0  # seconds that a try waits for one of them, at most
+_SPAN_FLUSH = 5.0  # seconds that a try waits for one of them, at most
 
 _Item = TypeVar("_Item", bound=Deliverable)
 
