@@ -127,7 +127,7 @@ def configure(
         sample_rate: the share of answers that are scored, 0..1.
         judge_share: the share of the answers that the judge is asked about, such as 0.2: the most doubtful ones and a random part.
             The embedded judge reads all.
-        judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`; see `ScoringEngine`.
+        judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`; see `ScoringEngine`.
         judge_polls: votes and ratings that adherence and completeness ask an LLM judge for, by default three.
         redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
             emitters and sinks see them. If it fails, the record is dropped.

@@ -208,7 +208,7 @@ class Settings:
     judge_when: JudgeWhen | None = _row(
         None,
         lambda name, value: JudgeWhen(value, name),
-        "[Which answers are judged](production.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
+        "[Which answers are judged](judges.md#which-answers-are-judged), such as `tag=prod and latency>2s`, or `faithfulness: 0.1`.",
         shown="all answers",
     )
     judge_share: JudgeShare | None = _row(

@@ -213,7 +213,7 @@ class _Parser:
         place = self._peek.at if at is None else at
         return ConfigurationError(
             f"{self._name} is wrong at character {place + 1}: {words}; it should be like 'tag=prod and latency>2s', or "
-            f"'tag=prod; completeness: 0.1'\n    {self._text}\n    {' ' * place}^"
+            f"'tag=prod; faithfulness: 0.1'\n    {self._text}\n    {' ' * place}^"
         )
 
 

@@ -128,7 +128,7 @@ def test_labels_are_written_in_many_ways(table):
         (
             "yes",
             ["--label-column", "lable"],
-            ["there is no column 'lable' to read the label from", "did you mean 'label'?"],
+            ["there is no column 'lable' for the label", "did you mean 'label'?"],
         ),
     ],
 )

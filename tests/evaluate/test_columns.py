@@ -51,7 +51,7 @@ def test_parts_are_read_by_name_path_and_function(row, choices, expected):
         (
             PLAIN,
             {"answer": "anwser"},
-            "response from; there are: 'question', 'contexts', 'answer'; did you mean 'answer'",
+            "response; there are: 'question', 'contexts', 'answer'; did you mean 'answer'",
         ),
         (PLAIN, {"answer": "output"}, "name the right one with answer_column= or --answer-column"),
         (

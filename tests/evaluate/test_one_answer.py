@@ -19,6 +19,14 @@ def test_an_answer_is_scored_by_the_metrics_of_the_settings():
     assert scored.outcomes["faithfulness"].value == 0.0
 
 
+def test_where_nothing_is_named_it_is_scored_as_configured():
+    ragspan.configure(metrics=["context_adherence"], judge=FakeJudge(), emitters=[])
+    scored = ragspan.score(**ANSWER)
+
+    assert set(scored.outcomes) == {"context_adherence"}
+    assert scored.outcomes["context_adherence"].judge == FakeJudge().name
+
+
 def test_it_prints_as_a_table_with_the_reason_of_each_metric():
     judge = FakeJudge(supported=[False])
     scored = ragspan.score(**ANSWER, metrics="faithfulness,completeness", judge=judge)

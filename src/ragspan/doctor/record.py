@@ -239,7 +239,9 @@ def _advice_on(failure: MetricFailure) -> str:
     if failure.error_type == "AuthenticationError":
         return "correct RAGSPAN_JUDGE_API_KEY, or where that is not set the provider's own variable"
     if failure.error_type == "InvalidVerdict":
-        return f"how replies are read: {DOCS}/judges.md#how-replies-are-read"
+        return f"how replies are read: {DOCS}/reference/providers.md#how-replies-are-read"
+    if failure.error_type == "RateLimitError":
+        return "the provider takes no more requests for now: see its limits and your credit there"
     return "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
 
 

@@ -71,7 +71,7 @@ class ScoringEngine(BackgroundProcessor):
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
-        judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`: conditions on `tag`,
+        judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`: conditions on `tag`,
             `metadata.<key>`, `session`, `user`, `model`, `environment`, `latency` and `screen` (the embedded judge's score), and a
             rate for each metric, in place of `sample_rate`. A metric has no score of the others, for the reason `judge_when`.
         judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads
@@ -141,6 +141,11 @@ class ScoringEngine(BackgroundProcessor):
         for emitter in emitters if enabled else ():
             if callable(join := getattr(emitter, "is_used_by", None)):
                 join(self)
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        """What it scores by."""
+        return self._options.metrics
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self._options.metrics)

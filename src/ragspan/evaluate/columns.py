@@ -44,7 +44,7 @@ _TOOLS = (
     ("input", "context", "output"),
 )
 """A table that has all three names of a tool is read as that tool's, whatever else it has."""
-_WORDS = {"answer": "response", "retrieved": "retrieved documents"}
+_WORDS = {"answer": "response", "by": "groups", "retrieved": "retrieved documents"}
 _DEEPEST = 8  # keys of a path
 _KNOWN_SHOWN, _NAMES_SHOWN = 6, 40
 
@@ -123,9 +123,7 @@ def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> Callable[[Row], 
     if path is None:
         close = difflib.get_close_matches(choice, paths, 1, 0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
-        raise TableError(
-            f"there is no column {choice!r} to read the {word(part)} from; there are: {_listed(paths)}; {guess}"
-        )
+        raise TableError(f"there is no column {choice!r} for the {word(part)}; there are: {_listed(paths)}; {guess}")
 
     def follow(row: Any) -> Any:
         for key in path:

@@ -208,7 +208,7 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
             yield f"{summary.metric}: {summary.unlabelled}: the judge cannot tell"
     ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
     if ranks:
-        yield f"{', '.join(ranks)}: only a rank, without pass and fail"
+        yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
     yield from _not_scored(evaluation)
     yield _headline(evaluation)
 
@@ -217,7 +217,7 @@ def text_table(*headings: str) -> Table:
     """An empty table of Rich's."""
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
-        found.add_column(heading, justify="left" if heading == "metric" else "right", no_wrap=True)
+        found.add_column(heading, justify="left" if heading == "metric" else "right", overflow="fold")
     return found
 
 

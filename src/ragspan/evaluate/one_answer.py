@@ -16,6 +16,7 @@ from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import ScoredRecord
+from ragspan.process import in_use
 from ragspan.records import RagRecord
 
 
@@ -38,8 +39,8 @@ def score(
         contexts: what the model was given: texts, dictionaries or documents of a framework; a text is a single one. None says
             that they are not known, an empty list that there were none.
         response: the answer that is scored.
-        metrics: names (in a list, or separated by commas) and metrics; by default those of `RAGSPAN_METRICS`.
-        judge: of the metrics that are given by name; by default that of `RAGSPAN_JUDGE`.
+        metrics: names (in a list, or separated by commas) and metrics; by default those of `configure`, else of `RAGSPAN_METRICS`.
+        judge: of the metrics that are given by name; by default that of `configure`, else of `RAGSPAN_JUDGE`.
 
     Returns:
         The answer with the outcome of each metric: `scored.outcomes["faithfulness"]`. It prints as a table.
@@ -66,7 +67,13 @@ async def ascore(
 ) -> ScoredRecord:
     """As `score`, for code that runs in an event loop: judges are asked in a thread of their own."""
     settings = settings_with(judge=judge)
-    chosen = metrics_of(settings, metrics, judge)
+    configured = in_use.configured.engine if in_use.configured else None
+    is_configured = configured is not None and metrics is None and judge is None
+    chosen = (
+        list(configured.metrics)
+        if is_configured and configured and configured.metrics
+        else metrics_of(settings, metrics, judge)
+    )
     if not chosen:
         raise ConfigurationError("metrics is empty: name one at least")
     record = RagRecord(

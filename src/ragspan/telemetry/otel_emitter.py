@@ -35,7 +35,7 @@ from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
     "There is no span to write scores on, because no TracerProvider is set up: call ragspan.configure() at the start of the "
-    "program, with OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER set, or set up OpenTelemetry."
+    "program, or set up OpenTelemetry; RAGSPAN_EMITTERS=console prints scores."
 )
 _SWITCHED_OFF = "%s, so there are no spans for scores, and no judge is paid for any."
 _TRACED_TWICE = (

@@ -139,8 +139,10 @@ class HttpClient:
             Unavailable: the server cannot be reached, takes no requests at the moment, or refuses our credentials.
             BatchRejected: what is to be sent cannot be JSON.
         """
-        import requests
-
+        try:
+            import requests
+        except ImportError:
+            raise ConfigurationError("this tool is asked with the package requests: pip install requests") from None
         if self._session is None:  # two threads may both make one: the later one is kept
             self._session = session_for(self.endpoint, size=self._size)
         timeout = self.endpoint.timeout

@@ -63,7 +63,11 @@ def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
         theirs = _quoted(found.context)
         if not text or theirs == text:
             return f"The response says {ours}, but {name} says {theirs}."
-        return f"The response says {ours} in {_quoted(sentence)}, but {name} says {theirs} in {text}."
+        ours = f"{ours} in {_quoted(sentence)}" if found.response in sentence else _quoted(sentence)
+        theirs = (
+            f"{theirs} in {text}" if found.context in text else text
+        )  # amounts are compared in one form, and quoted in theirs
+        return f"The response says {ours}, but {name} says {theirs}."
     if text and found.kind == "number":
         return f"The response says {ours}, which stands elsewhere: {name} says {text}."
     closest = f" What comes closest is in {name}: {text}." if text else ""
