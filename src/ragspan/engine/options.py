@@ -76,9 +76,7 @@ class Options(ProcessorOptions):
         SHARE.check_fields(self, "sample_rate")
         when = self.judge_when
         for name in when.metrics if when else ():
-            one_of(*(metric.name for metric in self.metrics)).check(
-                f"a metric in {when.name if when else ''}", name
-            )
+            one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
         if self.budget is not None:
             self._check_budget(self.budget)
         if self.judge_share is not None:
