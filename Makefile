@@ -60,7 +60,7 @@ WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 5 // 2))')
 SLOW_WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 2))')
 
 test: install  ## the tests that take no longer than seconds, in parallel
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not alone"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart=0 -m "not slow and not alone"
 
 test-slow: install  ## the slow tests, in parallel
 	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist loadfile -m "slow and not alone"
