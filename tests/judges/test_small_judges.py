@@ -107,8 +107,9 @@ async def test_minicheck_is_asked_about_a_document_and_each_claim(named, fake_op
 
     assert (score.value, score.judge) == (0.5, "minicheck:bespoke-minicheck")
     document = "The Nile ends in Egypt.\n\nIt is 6650 km long."
-    [first, _] = fake_openai.requests
-    assert first["messages"] == [{"role": "user", "content": f"Document: {document}\nClaim: {CLAIMS[0]}"}]
+    asked = [request["messages"] for request in fake_openai.requests]  # both at once, in either order
+    assert [{"role": "user", "content": f"Document: {document}\nClaim: {CLAIMS[0]}"}] in asked
+    assert len(asked) == 2
     adherence = await ContextAdherence(judge).score(record)
     assert (adherence.value, adherence.label) == (0.0, "fail")
 
