@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from servers.http import LocalHttp
 
-_FORM = re.compile(r'\{"answer": \{"(\w+)"')
+_PARTS = re.compile(r"^Task: reply with the parts? ([\w, ]+?)(?: alone)?\.$", re.MULTILINE)
 _NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
 _RECORD = re.compile(r"record-\d+")
 _LONGEST_HOLD = 120.0  # seconds
@@ -91,8 +91,7 @@ class FleetJudge(LocalHttp):
 
 def _completion(request):
     task = request["messages"][-1]["content"]
-    form = _FORM.findall(task)[-1]
-    text = json.dumps({"answer": {form: _finding(form, task)}})
+    text = json.dumps({"answer": {part: _finding(part, task) for part in _PARTS.findall(task)[-1].split(", ")}})
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -106,12 +105,16 @@ def _completion(request):
     }
 
 
-def _finding(form, task):
+def _finding(part, task):
     numbers = [int(number) for numbers in _NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
     return {
         "grounding": {"reasoning": "stated", "verdict": "grounded"},
         "completeness": {"reasoning": "stated", "value": 1.0},
         "claims": ["It is so."],
+        "judged_claims": {
+            "claims": [{"claim": "It is so.", "reasoning": "stated", "verdict": "supported"}],
+            "more": False,
+        },
         "claim_verdicts": [{"number": number, "reasoning": "stated", "verdict": "supported"} for number in numbers],
         "context_verdicts": [{"number": number, "reasoning": "stated", "verdict": "useful"} for number in numbers],
-    }[form]
+    }[part]
