@@ -37,11 +37,6 @@ class Exchange:
         if cut_after is not None:
             self.writer.close()
 
-    async def until_hung_up(self) -> None:
-        """Wait for the other side to lose patience."""
-        while await self._reader.read(1024):
-            pass
-
 
 Respond: TypeAlias = Callable[[Exchange], Awaitable[None]]
 

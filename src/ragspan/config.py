@@ -27,7 +27,6 @@ SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
 JudgeMode: TypeAlias = Literal["one_request", "thorough"]
-BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-
-from ragspan.evaluate.estimates import by_part, estimate_rate
 
 REQUESTS_AN_ANSWER = 1
 """With the four metrics of the default."""
@@ -32,13 +28,3 @@ class Labels:
             for point in points:
                 about = {one.key: one.value.string_value for one in point.attributes}
                 self._counts[instance, frozenset(about.items())] = point.as_int
-
-    def rate_of(self, metric):
-        """The share of failing answers, estimated as a reader of the counter does."""
-        counts = Counter()
-        for (_, pairs), count in self._counts.items():
-            about = dict(pairs)
-            if about["gen_ai.evaluation.name"] == metric:
-                label = about["gen_ai.evaluation.score.label"]
-                counts[about["ragspan.part"], label if label in {"pass", "fail"} else None] += count
-        return estimate_rate(by_part(counts).values())

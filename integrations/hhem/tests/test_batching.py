@@ -84,11 +84,6 @@ def workers():
     return [thread for thread in threading.enumerate() if thread.name == "ragspan-hhem"]
 
 
-def wait_until_idle():
-    for thread in workers():
-        thread.join(PATIENCE)
-
-
 def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter_classifier, guard):
     loads = []
     load = guard(lambda: loads.append(threading.current_thread().name) or letter_classifier)

@@ -19,7 +19,6 @@ EVENTS = [name for name in dir(BaseCallbackHandler) if name.startswith("on_")]
 _OF_ONE_CALL = re.compile(
     r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|0x[0-9a-f]+|call-\d+|\d{4}-\d\d-\d\dT[\d:.+]+"
 )
-_STEPS_ID = re.compile(r"\b[0-9a-f]{32}\b")
 
 
 def plain(value: Any) -> str:

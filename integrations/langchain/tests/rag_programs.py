@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -28,12 +26,6 @@ HOSE = "Spare hoses are ordered through the service desk in Lyon."
 CASING = "The casing is cast from recycled aluminium and needs no paint."
 
 TOPICS = {"pump": PUMP, "filter": FILTER, "motor": MOTOR, "hose": HOSE, "casing": CASING}
-
-config_reaches_async_functions = pytest.mark.skipif(
-    sys.version_info < (3, 11),
-    reason="before Python 3.11 LangChain cannot hand the configuration on inside asynchronous functions",
-)
-
 
 # Documents and retrievers
 

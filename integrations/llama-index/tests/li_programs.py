@@ -37,11 +37,6 @@ tools_know_their_run = pytest.mark.skipif(
     "nothing tells which run they belong to",
 )
 
-several_kinds_of_content = pytest.mark.skipif(
-    Version("0.14.22") > CORE,
-    reason="before llama-index-core 0.14.22 synthesizers knew texts only",
-)
-
 PASSAGES = {
     "cello": "The cello has four strings and is played sitting down.",
     "harp": "The harp has many strings, forty-seven in all, and seven pedals.",

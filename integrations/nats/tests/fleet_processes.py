@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -67,11 +66,6 @@ class FleetWorker:
                 return json.load(error)
         except OSError:
             return {}
-
-    def processor_seconds(self):
-        """What it has taken so far, without its helper; Linux only."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak_memory(self):
         """Bytes that it has had at most; Linux only."""

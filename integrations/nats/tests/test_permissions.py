@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from waiting import until
 from worker_process import start_worker
 
 from ragspan_nats import BrokerAccess
-from ragspan_nats.connection import BrokerClient
 from ragspan_nats.settings import Stream
 
 STREAM = Stream()
@@ -27,20 +25,6 @@ def url_of(broker, user):
 
 def access(broker, user):
     return BrokerAccess(url=url_of(broker, user), inbox_prefix=f"_INBOX_{user}")
-
-
-@asynccontextmanager
-async def client_of(broker, user):
-    client = BrokerClient(must_encrypt=False)
-    await client.connect(**access(broker, user).options(), error_cb=told)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-async def told(error):
-    """Of a violation; the broker's log tells of it as well."""
 
 
 @pytest.fixture

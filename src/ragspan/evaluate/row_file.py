@@ -309,13 +309,14 @@ def _run_of(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             run = json.loads(file.readline(1 << 20))[RUN]
-        if run["format"] == _FORMAT and isinstance(run["metrics"], list):
-            return dict(run)
+        is_ours = run["format"] == _FORMAT and isinstance(run["metrics"], list)
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError):
-        pass
-    raise _unreadable(path)
+        is_ours = False
+    if not is_ours:
+        raise _unreadable(path)
+    return dict(run)
 
 
 def _unreadable(path: Path) -> TableError:

@@ -79,11 +79,6 @@ class ContentPolicy:
         text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
         return clean_name(text, self.max_explanation_chars) if text else None
 
-    def explanation_of_verdict(self, text: str | None) -> str | None:
-        """The explanation of a single verdict; None if it must not quote."""
-        quotes = self.allows("spans") if self.explanations is None else self.explanations
-        return clean_name(text, self.max_explanation_chars) if text and quotes else None
-
 
 @dataclass(frozen=True, slots=True)
 class Dimensions:

@@ -179,9 +179,6 @@ class Broker(BrokerView):
         self._process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
-    def thaw(self):
-        self._process.send_signal(signal.SIGCONT)
-
     @property
     def connections(self):
         """The names of the clients that are connected, as they call themselves; those without a name are none of ours."""

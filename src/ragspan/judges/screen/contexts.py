@@ -259,7 +259,7 @@ class Index:
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
 
-        None if no sentence can hold the share `least` of them.
+        There are none if no sentence can hold the share `least` of them.
         """
         held = {word: self.bits(word) for word in sorted(content)}
         weights = {word: self._weight(word) for word in held}

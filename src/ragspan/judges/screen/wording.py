@@ -10,7 +10,6 @@ from ragspan.judges.screen.grading import UNRELATED, Grade
 from ragspan.judges.screen.relevance import Coverage
 
 _LONGEST_QUOTE = 160
-_MOST_NAMED = 5
 
 
 def explain_answer(analysis: Analysis) -> str:
