@@ -88,8 +88,9 @@ class HHEMVerifier(Detector):
         """
         contexts = tuple(context.text for context in record.contexts or () if context.text.strip())
         pairs = [Pair(contexts, text) for text in texts] if contexts else []
+        answer = await asyncio.wrap_future(self._computer.ask(pairs))
         verdicts = []
-        for index, found in enumerate(await asyncio.wrap_future(self._computer.ask(pairs))):
+        for index, found in enumerate(answer):
             explanation = f"the contexts support it with a probability of {found.probability:.2f}"
             verdict = ClaimVerdict(
                 index=index,

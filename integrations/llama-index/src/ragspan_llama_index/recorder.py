@@ -21,7 +21,7 @@ from ragspan.capturing import (
 )
 from ragspan.messages import NotedError, note_error
 from ragspan.records import RecordSink, RetrievedContext
-from ragspan.safe_copy import class_name, fields_of, kept_entries
+from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
 from ragspan_llama_index.classes import (
@@ -163,10 +163,10 @@ class SpanRecorder:
     def event(self, event: Any, **__: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            is_token = _EVENTS.get(class_name(type(event)))
+            is_token = _EVENTS.get(type(event).__name__)
             if is_token is None:
                 return
-            own = fields_of(event)
+            own = event.__dict__
             place = self._live.get(own["span_id"])
             if place is None or (is_token and place[3]):  # the words of one inside a synthesis are its answer's
                 return

@@ -202,7 +202,7 @@ class Worker:
             if disposition is STOPPED:
                 await self._requests_are_over.wait()  # else the broker would deliver it to this worker again
             ended = await self._consumer.end(delivery, disposition)
-            about = {semconv.RESULT: ended.ending}
+            about: dict[str, str] = {semconv.RESULT: ended.ending}
             if ended.reason:
                 self._log.report(ended.reason, "a record was %s: %s", ended.ending, ended.reason)
                 about[semconv.REASON] = ended.reason
