@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from ragspan.start_line import line_of_engine, line_of_sink
 
 from ragspan.config import Settings
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.tools.phoenix import PhoenixEmitter
