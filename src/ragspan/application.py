@@ -285,7 +285,7 @@ class _Providers(SpanProcessor):
             provider.add_span_processor(self)
         previous, self._batches = self._batches, list(map(BatchSpanProcessor, exporters))
         for batch in previous:
-            batch.shutdown()
+            batch.shutdown()  # type: ignore[no-untyped-call]
         if environment.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
             otel_metrics.set_meter_provider(environment.meter_provider(shutdown_on_exit=True))
         if environment.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
@@ -297,7 +297,7 @@ class _Providers(SpanProcessor):
 
     def shutdown(self) -> None:
         for batch in self._batches:
-            batch.shutdown()
+            batch.shutdown()  # type: ignore[no-untyped-call]
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         flushed = [batch.force_flush(timeout_millis) for batch in self._batches]

@@ -51,13 +51,7 @@ def default_engine() -> ScoringEngine:
 
 
 def default_sink() -> RecordSink:
-    """The sink of handlers that are given none: the sink that `RAGSPAN_SINK` names, or `default_engine()`.
-
-    It is made once. An engine that was set stays.
-
-    Raises:
-        ConfigurationError: a variable has a value that is not allowed, or the sink's package is not installed.
-    """
+    """The sink of handlers that are given none: the sink that `RAGSPAN_SINK` names, or `default_engine()`; made once."""
     if in_use.sink is None:
         settings = Settings.from_environment()
         with in_use.lock:
@@ -68,11 +62,7 @@ def default_sink() -> RecordSink:
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
-    """The sink that a handler was given, else the default one.
-
-    Raises:
-        ConfigurationError: the given object takes no records; or as for `default_sink`.
-    """
+    """The sink that a handler was given, else the default one; raises a `ConfigurationError` for what takes no records."""
     if sink is None:
         return default_sink()
     _SINK_RULE.check("sink", sink)
@@ -104,14 +94,9 @@ def engine_from(
     metrics: Sequence[Metric] | None = None,
     **options: Any,
 ) -> ScoringEngine:
-    """An engine as these settings describe it.
+    """An engine as these settings describe it; what else is given is in place of what the settings name.
 
-    Args:
-        settings: the values of all `RAGSPAN_*` variables.
-        providers: for its telemetry; None means the global ones.
-        emitters: in place of those that the settings name.
-        metrics: in place of those that the settings name.
-        options: further arguments of the engine, in place of those that the settings make.
+    Its telemetry goes to `providers`; None means the global ones.
     """
     if not settings.enabled:
         return ScoringEngine(metrics=(), emitters=())
@@ -131,21 +116,13 @@ def budget_from(settings: Settings) -> Budget | None:
 
 
 def emitters_from(settings: Settings, providers: EnvironmentProviders | None = None) -> list[Emitter]:
-    """The emitters that these settings name, as `with_spans` completes them.
-
-    Raises:
-        ConfigurationError: one of them is not installed, or misses a variable.
-    """
+    """The emitters that these settings name, as `with_spans` completes them."""
     made = [emitter_from(name, settings, providers) for name in settings.emitters]
     return [*with_spans(made, settings, providers), *alerts_from(settings)]
 
 
 def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders | None = None) -> Emitter:
-    """The emitter of this name: `otel`, `console`, or that of an installed package.
-
-    Raises:
-        ConfigurationError: it is not installed, or cannot be made.
-    """
+    """The emitter of this name: `otel`, `console`, or that of an installed package."""
     content: dict[str, Any] = {"capture_content": settings.capture_content, "explanations": settings.explanations}
     if name == "console":
         from ragspan.telemetry.console import ConsoleEmitter
@@ -189,11 +166,7 @@ def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emi
 
 
 def sink_from(settings: Settings) -> RecordSink:
-    """A new sink for the address in `settings.sink`, such as `nats://broker:4222`, from the package for its scheme.
-
-    Raises:
-        ConfigurationError: no package registers one, or it cannot be made; the message never contains the password.
-    """
+    """A new sink for the address in `settings.sink`, from the package for its scheme. No error contains its password."""
     scheme = (settings.sink or "").partition("://")[0].lower()
     missing = (
         f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
@@ -204,17 +177,9 @@ def sink_from(settings: Settings) -> RecordSink:
 
 
 def check_worker(settings: Settings) -> None:
-    """Check that a process which only scores is enabled, and that its scores are exported.
-
-    Raises:
-        ConfigurationError: it is not, or they are not.
-    """
+    """Raise a `ConfigurationError` unless a process which only scores is enabled, and its scores are exported."""
     if not settings.enabled:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
-    if not {"otel", "console"} & set(settings.emitters):
-        raise ConfigurationError(
-            "RAGSPAN_EMITTERS has to name 'otel' or 'console': the others write to the spans that it makes or finds"
-        )
     # With `spans="scores"` the other emitters write to spans of the application.
     has_spans = settings.spans == "scores" and len(settings.emitters) > 1
     if not ("console" in settings.emitters or exporter_is_configured() or has_spans):

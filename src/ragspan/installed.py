@@ -21,16 +21,7 @@ def part_names(group: str) -> list[str]:
 
 
 def load_part(group: str, name: str, missing: str) -> Any:
-    """The part of this name.
-
-    Args:
-        group: of entry points, such as `ragspan_emitter`.
-        name: of the part.
-        missing: the message for a part that is not installed.
-
-    Raises:
-        ConfigurationError: it is not installed, or its package cannot be imported.
-    """
+    """The part of this name; raises a `ConfigurationError` with the message `missing` if it is not, or cannot be, imported."""
     entry = next(iter(entry_points(group=group, name=name)), None)
     if entry is None:
         raise ConfigurationError(missing)
@@ -48,11 +39,7 @@ def requirements_of_extra(name: str, extra: str) -> list[str]:
 
 
 def check_extra(extra: str, user: str) -> None:
-    """Refuse to go on where a package of an extra of ragspan is missing; a name that is not an extra of ours needs nothing.
-
-    Raises:
-        ConfigurationError: one is; the message names the user of it.
-    """
+    """Raise a `ConfigurationError` if a package of an extra of ragspan is missing; other names need nothing."""
     for line in requirements_of_extra("ragspan", extra):
         package = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
         try:

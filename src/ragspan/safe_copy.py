@@ -79,8 +79,10 @@ _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may ha
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
-    kind = type(value)
-    fields: Any = (_layouts.get(id(kind)) or _look_up(kind))[0](value)
+    try:
+        fields: Any = _layouts[id(type(value))][0](value)
+    except KeyError:
+        fields = _look_up(type(value))[0](value)
     if type(fields) is dict:
         return fields
     return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind
@@ -91,17 +93,21 @@ def _look_up(kind: type) -> _Layout:
     for base in reversed(bases_of(kind)):
         found.update(_CLASS_DICT(base))
     entry = found.get("__dict__")
-    dictionary = entry.__get__ if type(entry) is types.GetSetDescriptorType else None
+    dictionary = entry.__get__ if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType} else None
     members = {name: one for name, one in found.items() if type(one) is types.MemberDescriptorType}
     slots = {name: one.__get__ for name, one in members.items() if _FLAGS(one.__objclass__) & _MADE_IN_PYTHON}
     plain = [(name, held) for name, held in slots.items() if not name.startswith("__")]
-    is_plain = not plain and dictionary is not None and found.get("__getattribute__") is object.__getattribute__
+    is_plain = (
+        not plain
+        and type(entry) is types.GetSetDescriptorType
+        and found.get("__getattribute__") is object.__getattribute__
+    )
 
     def read_slots(value: Any) -> dict[str, Any]:
         fields = {name: held for name, in_slot in plain if (held := _held(in_slot, value)) is not _ABSENT}
         return fields if dictionary is None else fields | text_keyed(dictionary(value))
 
-    read = read_slots if plain else dictionary or (lambda _: _NO_FIELDS)
+    read: Callable[[Any], Any] = read_slots if plain else dictionary or (lambda _: _NO_FIELDS)
     return remember(_layouts, kind, _Layout(read, dictionary, slots, is_plain, kind))
 
 
@@ -165,7 +171,16 @@ def dict_in(value: Any) -> dict[Any, Any] | None:
 
 
 _LISTS: Final[tuple[type, ...]] = (list, tuple, deque, set, frozenset)
-_ONE_SHOT: Final = (types.GeneratorType, map, filter, zip, type(iter([])), type({}.keys()), type({}.values()))
+_ONE_SHOT: Final[tuple[type, ...]] = (
+    types.GeneratorType,
+    map,
+    filter,
+    zip,
+    type(iter([])),
+    type(iter(())),
+    type({}.keys()),
+    type({}.values()),
+)
 
 
 def items_of(value: Any) -> list[Any] | None:
