@@ -92,7 +92,7 @@ def _look_up(kind: type) -> _Layout:
     found: dict[str, Any] = {}
     for base in reversed(bases_of(kind)):
         found.update(_CLASS_DICT(base))
-    entry = found.get("__dict__")
+    entry: Any = found.get("__dict__")
     dictionary = entry.__get__ if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType} else None
     members = {name: one for name, one in found.items() if type(one) is types.MemberDescriptorType}
     slots = {name: one.__get__ for name, one in members.items() if _FLAGS(one.__objclass__) & _MADE_IN_PYTHON}
