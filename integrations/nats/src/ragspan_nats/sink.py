@@ -68,7 +68,7 @@ class NatsSink(BackgroundProcessor):
         queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
             stream's window for duplicates, a record whose acknowledgement was lost may be stored twice.
-        exit_timeout: seconds that SIGTERM and the end of the process may wait for records to be published, 0 or more.
+        exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
         redact: runs over every text of a record before it is published, as in `ScoringEngine`.
         unknown_contexts: with `"prompt"` workers score answers without known documents by the text of their prompts, as in
             `ScoringEngine`; the sink takes it out of the prompts, which stay here unless spans may have content.

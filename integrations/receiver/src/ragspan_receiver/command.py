@@ -86,8 +86,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         check_worker(settings)
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
-    # This command drains at a signal.
-    sink: Any = sink_from(settings) if settings.sink else engine_from(settings, providers, drain_on_sigterm=False)
+    sink: Any = sink_from(settings) if settings.sink else engine_from(settings, providers)
 
     def is_sampled(trace_id: bytes) -> bool:
         """Whether the answers of this trace are scored, as the engine decides it; with a sink, the fleet decides."""
