@@ -72,8 +72,8 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         self["\n"] = _LINE_END
         self._special = {*_BULLETS}
         """Chunks that are one with their neighbours, have another form, or may mark an item of a list."""
-        self._words: dict[str, tuple[tuple[str, ...], str, str]] = {}
-        """The words of chunks, with the marks before and after them that part a sentence."""
+        self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
+        """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
     def read(self, text: str) -> list[str]:
         """The keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
@@ -130,7 +130,7 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         """The sentences with keys of a `readable` text, on one line each."""
         pieces = self._walk(text)
         return [
-            " ".join(one).strip(_EDGES) for one in pieces if any(key != END for chunk in one for key in self[chunk])
+            " ".join(one).strip(_EDGES) for one in pieces if any(self[chunk] not in ((), _LINE_END) for chunk in one)
         ]
 
     def sentence(self, text: str) -> Sentence:
@@ -138,26 +138,26 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         words: list[str] = []
         keys: list[str] = []
         pauses: dict[int, str] = {}
-        chunks = self._chunks(readable(text))
-        read = list(map(self.__getitem__, chunks))
-        if self._is_english and not self._special.isdisjoint(chunks):
-            chunks = self._chunks(in_one_form(readable(text)))
-            read = list(map(self.__getitem__, chunks))
-        for chunk, own in zip(chunks, read, strict=True):
-            known = self._words.get(chunk) or self._with_words(chunk)
-            if known[1] and words:
-                pauses[len(words)] = known[1]
-            words += known[0]
-            keys += own[:-1] if own[-1:] == _LINE_END else own
-            if known[2]:
-                pauses[len(words)] = known[2]
+        even = readable(text)
+        chunks = self._chunks(even)
+        learnt = list(map(self.__getitem__, chunks))  # before one asks which of them are special
+        if learnt and self._is_english and not self._special.isdisjoint(chunks):
+            chunks = self._chunks(in_one_form(even))
+        for chunk in chunks:
+            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
+            if before and words:
+                pauses[len(words)] = before
+            words += said
+            keys += own
+            if after:
+                pauses[len(words)] = after
         return Sentence(text=text, words=tuple(words), keys=tuple(keys), pauses=pauses)
 
     def _walk(self, text: str) -> Iterator[list[str]]:
         """The chunks of each sentence, without list markers."""
         chunks = self._chunks(text)
         if not _has_list(text):
-            ends = [at for at, keys in enumerate(map(self.__getitem__, chunks), 1) if keys[-1:] == _LINE_END]
+            ends = [at for at, keys in enumerate(map(self.__getitem__, chunks), 1) if END in keys]
             yield from (chunks[start:end] for start, end in pairwise([0, *ends, len(chunks)]))
             return
         found: list[str] = []
@@ -191,10 +191,11 @@ class SentenceReader(dict[str, tuple[str, ...]]):
             self[chunk] = keys
         return keys
 
-    def _with_words(self, chunk: str) -> tuple[tuple[str, ...], str, str]:
-        words = tuple(self._language.tokens(chunk))
+    def _with_words(self, chunk: str) -> tuple[list[str], tuple[str, ...], str, str]:
+        words, keys = self._language.tokens(chunk), self[chunk]
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
-        found = words, chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
+        before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
+        found = words, keys[:-1] if keys[-1:] == _LINE_END else keys, before, after
         if len(chunk) <= _LONGEST:
             self._words[chunk] = found
         return found

@@ -191,6 +191,7 @@ class Analysis:
         if self._declines:
             return [Grade(sentence=claim.text, score=score_of(), unsure=DECLINES) for claim in claims]
         _require_comparable(self.languages)
+        self.index.look_up(self.question.union(*(claim.keys for claim in claims)))
         response = Response(self.index, self.question, self.language, len(claims))
         grades = [grade(claim, response, affirms=not at and self._affirms) for at, claim in enumerate(claims)]
         with contextlib.suppress(JudgeError):  # the others are in another language

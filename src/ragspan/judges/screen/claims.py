@@ -82,7 +82,7 @@ class Claim:
         self.keys, self.words = sentence.keys, sentence.words
         self.content = content_of(sentence.keys)
         self.is_english = response.language.code == "en"
-        self.missing = [at for at, key in enumerate(self.keys) if key in self.content and not self.index.bits(key)]
+        self.missing = [at for at, key in enumerate(self.keys) if key in self.content and not self.index[key]]
         """Places of the content words that no context holds."""
         self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
         """Their keys, but for those of neutral words and of the question."""
@@ -132,7 +132,7 @@ class Claim:
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers and ours.kind not in DATES]
         held = [other for near in self.near for other in near.facts.quantities] if sought else []
         found = {ours.raw for ours in sought if any(same(ours, other) for other in held)}
-        return frozenset(found | {"1"} if "1" in numbers and "one" in self.index else found)
+        return frozenset(found | {"1"} if "1" in numbers and self.index["one"] else found)
 
     @Lazy
     def denies(self) -> bool:

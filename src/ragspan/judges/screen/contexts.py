@@ -13,7 +13,9 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import reduce
+from itertools import islice, pairwise
+from operator import or_
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
@@ -31,8 +33,6 @@ MAX_CONTEXTS = 1000
 _BYTES, _BYTES_A_CHARACTER = 2_000, 36
 """The memory of a context with a few sentences that were taken apart."""
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
-_OPENING = 4
-"""Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
 _BEST, _CANDIDATES = 4, 3
@@ -81,10 +81,6 @@ class Context:
     def keys_of(self, index: int) -> list[str]:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
-
-    def refers(self, index: int) -> bool:
-        """Whether a sentence has a pronoun among its first words."""
-        return not _REFERRING.isdisjoint(self.keys_of(index)[:_OPENING])
 
     @Lazy
     def _texts(self) -> Sequence[str]:
@@ -178,14 +174,14 @@ class Near:
     """The content of the sentence before, where it has a pronoun that may mean something there."""
 
 
-class Index:
-    """In which sentences of all contexts words stand; found once for all questions about a record."""
+class Index(dict[str, int]):
+    """For each word the sentences of all contexts that have it, as the bits of an integer."""
 
     def __init__(self, contexts: Sequence[Context]) -> None:
+        super().__init__()
         self.contexts = contexts
         self._firsts: list[int] = []
-        self._bits: dict[str, int] = {}
-        self._runs: dict[int, frozenset[tuple[str, ...]]] = {}
+        self._lines: dict[int, str] = {}
         self._weights: dict[str, int] = {}
         self._prose = number = 0
         for context in contexts:
@@ -194,20 +190,18 @@ class Index:
             self._prose |= 0 if context.structured else ((1 << len(context)) - 1) << number
             number += len(context)
 
-    def __contains__(self, word: str) -> bool:
-        """Whether a context has a word."""
-        return self.bits(word) != 0
+    def __missing__(self, word: str) -> int:
+        self.look_up({word})
+        return self[word]
 
-    def bits(self, word: str) -> int:
-        """The sentences with a word, as the bits of an integer."""
-        found = self._bits.get(word)
-        if found is None:
-            found = 0
-            for first, context in zip(self._firsts, self.contexts, strict=True):
-                if word in context.places:
-                    found |= context.places[word] << first
-            self._bits[word] = found
-        return found
+    def look_up(self, words: Iterable[str]) -> None:
+        """Find many words at once, which is faster than one after the other."""
+        found = dict.fromkeys(words, 0)
+        for first, context in zip(self._firsts, self.contexts, strict=True):
+            places = context.places
+            for word in places.keys() & found.keys():
+                found[word] |= places[word] << first
+        self.update(found)
 
     def place(self, number: int) -> Place:
         """Where the sentence with this number is."""
@@ -225,7 +219,7 @@ class Index:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
         planes: list[int] = []
         for word in words:
-            if sentences := self.bits(word):
+            if sentences := self[word]:
                 _count(planes, sentences | sentences >> 1 | sentences >> 2)
         most, best = _most(planes)
         return (most, self.place(best).context) if most else (0, None)
@@ -234,42 +228,50 @@ class Index:
         """The sentences that hold most of these keys, the best first, of equals the first."""
         planes: list[int] = []
         for word in words:
-            _count(planes, self.bits(word))
+            _count(planes, self[word])
         return [self.place(number) for _, number in _best_of(planes, most)]
 
     def covered(self, keys: Sequence[str]) -> int:
         """How many of the words of a claim are in a run of three that a sentence has as well."""
-        if self.has_sentence(keys):
-            return len(keys)
         found: set[int] = set()
-        bits = list(map(self.bits, keys))
+        bits = [self[key] for key in keys]
         for at in range(len(keys) - 2):
             having = bits[at] & bits[at + 1] & bits[at + 2]
-            if having and any(tuple(keys[at : at + 3]) in self._runs_of(one) for one in _lowest(having)):
-                found.update((at, at + 1, at + 2))
+            if having:
+                run = f" {keys[at]} {keys[at + 1]} {keys[at + 2]} "
+                for number in _lowest(having):
+                    if run in (self._lines.get(number) or self._line(number)):
+                        found.update((at, at + 1, at + 2))
+                        break
         return len(found)
 
-    def has_sentence(self, keys: Sequence[str]) -> bool:
-        """Whether a context says a claim word for word."""
-        having = -1
+    def verbatim(self, keys: Sequence[str]) -> Place | None:
+        """Where a context says a claim word for word."""
+        having = -1 if keys else 0
         for key in keys:
-            having &= self.bits(key)
-        return having > 0 and any(self.keys_at(self.place(one)) == list(keys) for one in _lowest(having))
+            having &= self[key]
+            if not having:
+                return None
+        line = f" {' '.join(keys)} "
+        return next((self.place(number) for number in _lowest(having) if self._line(number) == line), None)
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
 
         There are none if no sentence can hold the share `least` of them.
         """
-        held = {word: self.bits(word) for word in sorted(content)}
+        pairs = list(opposites)
+        self.look_up({other for _, other in pairs}.difference(self))
+        held = {word: self[word] for word in sorted(content)}
         weights = {word: self._weight(word) for word in held}
         total = sum(weights.values()) or 1
-        for word, other in opposites:
-            held[word] |= self.bits(other)
+        for word, other in pairs:
+            held[word] |= self[other]
         if sum(weights[word] for word, bits in held.items() if bits) < least * total:
             return []
         planes: list[int] = []
         for word, bits in held.items():
+            # What a sentence with a pronoun speaks of may stand in the one before.
             carried = bits << 1 & self._referring if bits else 0
             _count(planes, (bits | carried) & self._prose, weights[word])
         return [self._near(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
@@ -282,18 +284,13 @@ class Index:
 
     @Lazy
     def _referring(self) -> int:
-        """The sentences with a pronoun among their first words, as bits."""
-        having = 0
-        for word in _REFERRING:
-            having |= self.bits(word)
-        places = ((number, self.place(number)) for number in numbers_of(having))
-        return sum([1 << number for number, (context, at) in places if self.contexts[context].refers(at)])
+        """The sentences with a pronoun, as bits."""
+        self.look_up(_REFERRING)
+        return reduce(or_, map(self.__getitem__, _REFERRING))
 
-    def _runs_of(self, number: int) -> frozenset[tuple[str, ...]]:
-        found = self._runs.get(number)
-        if found is None:
-            keys = self.keys_at(self.place(number))
-            found = self._runs[number] = frozenset(zip(keys, keys[1:], keys[2:], strict=False))
+    def _line(self, number: int) -> str:
+        """The keys of a sentence, between spaces."""
+        found = self._lines[number] = f" {' '.join(self.keys_at(self.place(number)))} "
         return found
 
     def _weight(self, word: str) -> int:
@@ -302,7 +299,7 @@ class Index:
             return 2 if is_number(word) else 0
         weight = self._weights.get(word)
         if weight is None:
-            places = (self.bits(word) & self._prose).bit_count()
+            places = (self[word] & self._prose).bit_count()
             weight = self._weights[word] = round(8 / (1 + math.log(max(1, places))))
         return weight
 
@@ -316,7 +313,7 @@ def numbers_of(bits: int) -> Iterator[int]:
 
 
 def _lowest(bits: int) -> Iterator[int]:
-    return (number for number, _ in zip(numbers_of(bits), range(_CANDIDATES), strict=False))
+    return islice(numbers_of(bits), _CANDIDATES)
 
 
 def _count(planes: list[int], bits: int, weight: int = 1) -> None:

@@ -54,7 +54,7 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     if all(_is_common(word, claim.response) for word in name):
         return True
     if len(name) > 1:
-        return "".join(word[0] for word in name).lower() in claim.index
+        return bool(claim.index["".join(word[0] for word in name).lower()])
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False

@@ -94,6 +94,10 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     declines = refuses(sentence.text, response.language)
     if declines and is_unrelated(response.asked, index):
         return declined(sentence.text)
+    place = index.verbatim(sentence.keys)
+    if place is not None and not declines:
+        response.before = sentence.keys
+        return Grade(sentence=sentence.text, score=1.0, window=1.0, context=place.context)
     claim = Claim(sentence, response)
     content = [at for at, key in enumerate(claim.keys) if key in claim.content]
     if not content:
@@ -138,8 +142,6 @@ def score_of(window: float = 0.0, runs: float = 0.0, numbers: int = 0, names: in
 
 
 def _findings(claim: Claim, unsure: str | None, *, affirms: bool) -> tuple[Finding, ...]:
-    if not claim.absent and claim.index.has_sentence(claim.keys):
-        return ()
     found: list[Finding] = []
     for name, find in FINDERS.items():
         turn()
@@ -189,4 +191,4 @@ def _longest_gap(places: Sequence[int], absent: Sequence[int]) -> int:
 
 def is_unrelated(question: frozenset[str], index: Index) -> bool:
     """Whether the contexts have hardly a word of the question."""
-    return bool(question) and sum(word in index for word in question) < _HARDLY * len(question)
+    return bool(question) and sum(index[word] > 0 for word in question) < _HARDLY * len(question)

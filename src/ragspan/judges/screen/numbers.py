@@ -111,7 +111,7 @@ def _rival(claim: Claim, quantity: Quantity, parts: Sequence[_Part]) -> tuple[Qu
             continue
         rivals = [other for other in part.quantities if _are_rivals(quantity, other)]
         is_same = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
-        is_known = not is_same and not holding and quantity.raw in claim.index
+        is_known = not is_same and not holding and bool(claim.index[quantity.raw])
         if not rivals or (is_known and not around <= part.reached):
             continue
         other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))

@@ -69,7 +69,7 @@ def completeness(coverage: Coverage, grounding: float) -> float:
 def _main_words(index: Index, question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
     sentences = sum(map(len, index.contexts))
-    asked = {key: bits for key in sorted(content_of(question)) if (bits := index.bits(key))}
+    asked = {key: bits for key in sorted(content_of(question)) if (bits := index[key])}
     relevance: dict[int, float] = {}
     for bits in asked.values():
         rarity = math.log((sentences + 1) / (bits.bit_count() + 0.5))
@@ -79,15 +79,16 @@ def _main_words(index: Index, question: frozenset[str]) -> list[str]:
     weights: dict[str, float] = {}
     if asked:
         for number, weight in best:
-            for key in content_of(index.keys_at(index.place(number))):
+            for key in set(index.keys_at(index.place(number))):
                 weights[key] = weights.get(key, 0.0) + weight
     else:
         for context in index.contexts:
             turn()
-            for key in content_of(context.places):
-                weights[key] = weights.get(key, 0.0) + context.places[key].bit_count()
-    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 4 * _MAIN_WORDS]
-    told = {key: weights[key] * math.log((sentences + 1) / (index.bits(key).bit_count() + 0.5)) for key in weighty}
+            for key, bits in context.places.items():
+                weights[key] = weights.get(key, 0.0) + bits.bit_count()
+    weighty = sorted(content_of(weights), key=lambda key: (-weights[key], key))[: 4 * _MAIN_WORDS]
+    index.look_up(weighty)
+    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
     return sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
 
 
