@@ -72,11 +72,14 @@ class Analysis:
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
         texts = within_bounds([context.text for context in record.contexts or ()])
         languages = languages_of(self._stated, texts, question)
-        self.languages = languages.quick if sum(map(len, [*texts, response[:MAX_RESPONSE]])) > _LONG else languages
+        if sum(map(len, [*texts, response[:MAX_RESPONSE]])) > _LONG:
+            languages = Languages(languages.response.quick, languages.contexts.quick, languages.are_comparable)
+        self.languages = languages
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
         self.question = frozenset(self.language.keys(question))
-        self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
+        reader = ContextReader() if reader is None else reader
+        self.contexts = tuple([reader.read(text, self.languages.contexts) for text in texts])
         self.index = Index(self.contexts)
 
     @property

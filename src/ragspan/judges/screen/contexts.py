@@ -14,14 +14,14 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice, pairwise
+from itertools import islice
 from operator import or_
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
 from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import content_of, is_number, readable
-from ragspan.text.languages import ENGLISH, Language, characters_read
+from ragspan.text.languages import Language, characters_read
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, read_sentence, reader
 from ragspan.text.turns import turn
@@ -30,8 +30,8 @@ MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
-_BYTES, _BYTES_A_CHARACTER = 2_000, 36
-"""The memory of a context with a few sentences that were taken apart."""
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 36
+"""The memory of a generation of kept contexts, and that of a context with a few sentences that were taken apart."""
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
@@ -42,26 +42,23 @@ _BEST, _CANDIDATES = 4, 3
 class Context:
     """One context as it is compared: the keys of its sentences, and for each key the sentences that have it."""
 
-    def __init__(self, text: str, language: Language, stated: Sequence[str] | None, flags: Sequence[Flag]) -> None:
+    def __init__(self, text: str, language: Language) -> None:
+        turn()
+        even, known = readable(text), reader(language)
+        structure = read_structure(even)
+        self.structured = structure is not None
+        """True for JSON: its sentences are statements made of paths and values."""
+        self.flags: Sequence[Flag] = structure.flags if structure else ()
+        self._text, self._language = even, language
+        lines = [(line, [key for key in known.read(line) if key != END]) for line in (structure.statements if structure else ())]
+        self._stated = [line for line, keys in lines if keys]
+        self._facts: dict[int, Facts] = {}
         self.keys: list[str] = []
         """The keys of the words of all sentences, in order."""
         self.places: dict[str, int] = {}
         """For each key the sentences that have it, as the bits of an integer."""
-        self.structured = stated is not None
-        """True for JSON: its sentences are statements made of paths and values."""
-        self.flags = flags
         self._ends = [0]
-        self._text, self._language, self._stated = text, language, stated
-        self._facts: dict[int, Facts] = {}
-        turn()
-        known = reader(language)
-        if stated is not None:
-            lines = [(line, [key for key in known.read(line) if key != END]) for line in stated]
-            self._stated = [line for line, keys in lines if keys]
-            ended = [key for _, keys in lines for key in (*keys, END)]
-        else:
-            ended = known.read(text)
-        ended.append(END)
+        ended = [key for _, keys in lines for key in (*keys, END)] if structure else [*known.read(even), END]
         bit, places, held, start = 1, self.places, self.places.get, 0
         while start < len(ended):
             end = ended.index(END, start)
@@ -84,7 +81,7 @@ class Context:
 
     @Lazy
     def _texts(self) -> Sequence[str]:
-        found = reader(self._language).written(self._text) if self._stated is None else self._stated
+        found = self._stated if self.structured else reader(self._language).written(self._text)
         return [*found, *[""] * (len(self) - len(found))]
 
     def text_of(self, index: int) -> str:
@@ -102,40 +99,28 @@ class Context:
 class ContextReader:
     """Reads contexts, and keeps the last ones, because the same documents are retrieved again and again."""
 
-    def __init__(self, max_bytes: int = 32 << 20) -> None:
-        self._max_bytes = max_bytes
-        self._room = max_bytes // 2
+    def __init__(self) -> None:
         # Two generations: a context that was used since the younger one began survives when the next one begins.
         self._younger: dict[tuple[Language, str], Context] = {}
         self._older: dict[tuple[Language, str], Context] = {}
+        self._room = _ROOM
 
-    def __reduce__(self) -> tuple[type[ContextReader], tuple[int]]:
+    def __reduce__(self) -> tuple[type[ContextReader], tuple[()]]:
         """A copy in another process begins with none."""
-        return ContextReader, (self._max_bytes,)
+        return ContextReader, ()
 
-    def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
-        """One for each of the texts, which are `within_bounds`."""
-        return tuple([self._one(text, language) for text in texts])
-
-    def _one(self, text: str, language: Language) -> Context:
+    def read(self, text: str, language: Language) -> Context:
+        """A context `within_bounds`."""
         known = language, text
         context = self._younger.get(known)
         if context is None:
-            context = self._older.get(known) or _read(text, language)
+            context = self._older.get(known) or Context(text, language)
             size = _BYTES + _BYTES_A_CHARACTER * len(text)
             self._room -= size
             if self._room < 0:
-                self._older, self._younger, self._room = self._younger, {}, self._max_bytes // 2 - size
+                self._older, self._younger, self._room = self._younger, {}, _ROOM - size
             self._younger[known] = context
         return context
-
-
-def _read(text: str, language: Language) -> Context:
-    even = readable(text)
-    structure = read_structure(even)
-    if structure is None:
-        return Context(even, language, None, ())
-    return Context(even, language, structure.statements, structure.flags)
 
 
 def told_apart(texts: Sequence[str]) -> Sequence[str]:
@@ -150,9 +135,6 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
     """The texts as far as they are read: separate ones, and `MAX_CHARACTERS` in all."""
     texts = told_apart(texts)
     return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
-
-
-# All contexts of a record
 
 
 class Place(NamedTuple):
@@ -182,7 +164,6 @@ class Index(dict[str, int]):
         self.contexts = contexts
         self._firsts: list[int] = []
         self._lines: dict[int, str] = {}
-        self._weights: dict[str, int] = {}
         self._prose = number = 0
         for context in contexts:
             number += _GAP
@@ -239,10 +220,8 @@ class Index(dict[str, int]):
             having = bits[at] & bits[at + 1] & bits[at + 2]
             if having:
                 run = f" {keys[at]} {keys[at + 1]} {keys[at + 2]} "
-                for number in _lowest(having):
-                    if run in (self._lines.get(number) or self._line(number)):
-                        found.update((at, at + 1, at + 2))
-                        break
+                if any(run in self._line(number) for number in islice(numbers_of(having), _CANDIDATES)):
+                    found.update((at, at + 1, at + 2))
         return len(found)
 
     def verbatim(self, keys: Sequence[str]) -> Place | None:
@@ -252,8 +231,8 @@ class Index(dict[str, int]):
             having &= self[key]
             if not having:
                 return None
-        line = f" {' '.join(keys)} "
-        return next((self.place(number) for number in _lowest(having) if self._line(number) == line), None)
+        line, numbers = f" {' '.join(keys)} ", islice(numbers_of(having), _CANDIDATES)
+        return next((self.place(number) for number in numbers if self._line(number) == line), None)
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
@@ -290,18 +269,16 @@ class Index(dict[str, int]):
 
     def _line(self, number: int) -> str:
         """The keys of a sentence, between spaces."""
-        found = self._lines[number] = f" {' '.join(self.keys_at(self.place(number)))} "
+        found = self._lines.get(number)
+        if found is None:
+            found = self._lines[number] = f" {' '.join(self.keys_at(self.place(number)))} "
         return found
 
     def _weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""
         if is_number(word) or len(word) == 1 or word == "include":  # that stands for several keys
             return 2 if is_number(word) else 0
-        weight = self._weights.get(word)
-        if weight is None:
-            places = (self[word] & self._prose).bit_count()
-            weight = self._weights[word] = round(8 / (1 + math.log(max(1, places))))
-        return weight
+        return round(8 / (1 + math.log(max(1, (self[word] & self._prose).bit_count()))))
 
 
 def numbers_of(bits: int) -> Iterator[int]:
@@ -310,10 +287,6 @@ def numbers_of(bits: int) -> Iterator[int]:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
         bits ^= lowest
-
-
-def _lowest(bits: int) -> Iterator[int]:
-    return islice(numbers_of(bits), _CANDIDATES)
 
 
 def _count(planes: list[int], bits: int, weight: int = 1) -> None:
@@ -330,6 +303,17 @@ def _count(planes: list[int], bits: int, weight: int = 1) -> None:
         plane += 1
 
 
+def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """The highest counts with the numbers of their bits, of equals the first."""
+    among = -1
+    for _ in range(most):
+        count, best = _most(planes, among)
+        if not count:
+            return
+        yield count, best
+        among &= ~(1 << best)
+
+
 def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
     """The highest count among these bits, and the number of the first bit that has it; `(0, -1)` where all are 0."""
     most, best = 0, among
@@ -338,19 +322,3 @@ def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
             best &= planes[plane]
             most += 1 << plane
     return (most, (best & -best).bit_length() - 1) if most else (0, -1)
-
-
-def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """The highest counts with the numbers of their bits, of equals the first."""
-    left = -1
-    for _ in range(most):
-        count, number = _most(planes, left)
-        if not count:
-            return
-        yield count, number
-        left &= ~(1 << number)
-
-
-def shared_pairs(words: frozenset[tuple[str, str]], context: Context) -> int:
-    """How many pairs of keys follow each other in a context as well."""
-    return len(words.intersection(pairwise(context.keys)))

@@ -10,7 +10,7 @@ from typing import Final
 from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.denials import find_opposition
 from ragspan.judges.screen.english import english
-from ragspan.judges.screen.flags import find_conflicts
+from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
 from ragspan.judges.screen.roles import find_exchange
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
@@ -26,8 +26,8 @@ _AROUND = 3
 
 
 def _find_flag(claim: Claim) -> Finding | None:
-    found = find_conflicts(claim.sentence.text, claim.response.topics)
-    return Finding(kind="flag", response=found[0].name, context=found[0].statement) if found else None
+    topic = find_conflict(claim.facts, claim.response.topics) if claim.response.topics else None
+    return Finding(kind="flag", response=topic.name, context=topic.statement) if topic else None
 
 
 # Names

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from ragspan.judges.screen.contexts import Context, Index, numbers_of, shared_pairs
+from ragspan.judges.screen.contexts import Context, Index, numbers_of
 from ragspan.text.keys import content_of
 from ragspan.text.sentences import Sentence, content_in
 from ragspan.text.turns import turn
@@ -107,7 +107,8 @@ def shared_with_response(claims: Sequence[Sentence], contexts: Sequence[Context]
     for keys, context in zip(held, contexts, strict=True):
         turn()
         found.append(
-            _share(math.fsum(map(rarity.__getitem__, keys)), whole) + _share(shared_pairs(pairs, context), len(pairs))
+            _share(math.fsum(map(rarity.__getitem__, keys)), whole)
+            + _share(len(pairs.intersection(pairwise(context.keys))), len(pairs))
         )
     return found
 
