@@ -84,7 +84,7 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
         content = content_of(keys)
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
         if denies and not asked.isdisjoint(content):
-            text = claim.text_at(place)
+            text = claim.index.text_at(place)
             return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
     return None
 
@@ -103,7 +103,7 @@ def _find_in_other_language(claim: Claim) -> Finding | None:
         keys = claim.index.keys_at(place)
         if claim.index.contexts[place.context].structured or len(words.intersection(keys)) < _ENOUGH * len(words):
             continue
-        sentence = read_sentence(claim.text_at(place), language)
+        sentence = read_sentence(claim.index.text_at(place), language)
         said = _other(claim, sentence) or _denial_on_one_side(claim, sentence)
         if said is None:
             return None

@@ -97,7 +97,7 @@ def _parts(claim: Claim, near: Near) -> Iterator[_Part]:
             own=own,
             reached=reached,
             quantities=tuple(quantity for quantity in facts.quantities if facts.parts[quantity.at] == number),
-            near=near.share >= claim.enough and near.share >= _NEAR_BEST * claim.near[0].share,
+            near=near.share >= claim.response.enough and near.share >= _NEAR_BEST * claim.near[0].share,
             place=near.place,
         )
 
