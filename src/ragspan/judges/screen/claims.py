@@ -9,7 +9,7 @@ from ragspan.judges.screen.contexts import Index, Near, Place
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.facts import DATES, Facts, compared, same, tells
 from ragspan.judges.screen.flags import Topic, read_topics
-from ragspan.text.keys import content_of, is_content, is_negation, is_number
+from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
@@ -130,10 +130,6 @@ class Claim:
         held = [other for near in self.near for other in near.facts.quantities] if sought else []
         found = {ours.raw for ours in sought if any(same(ours, other) for other in held)}
         return frozenset(found | {"1"} if "1" in numbers and self.index["one"] else found)
-
-    @Lazy
-    def denies(self) -> bool:
-        return any(map(is_negation, self.keys))
 
 
 @cache
