@@ -9,14 +9,14 @@ proportion to the text: repetitions have bounds and do not nest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from ragspan.text.framing import frames, framings_of, head_of_source, names_source, places, states_nothing_in
+from ragspan.text.framing import Framing, frames, framings_of, head_of_source, names_source, places, states_nothing_in
 from ragspan.text.keys import readable
-from ragspan.text.languages import ENGLISH, guess
+from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import reader
 from ragspan.text.turns import turn
@@ -283,25 +283,27 @@ def _without_phrases(text: str) -> str:
             found += [] if any(map(str.isdigit, sentence)) else [(start, end)]
             continue
         likely = [framing for framing in spoken if framing.may_frame(sentence.lower())]
-        if not any(map(str.isalnum, sentence)) or not (likely or any(map(sentence.__contains__, "?؟？"))):
-            continue
-        says_nothing = states_nothing_in(sentence, likely)
-        # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
-        framed = [] if says_nothing and not any(map(sentence.__contains__, ":：")) else list(places(sentence, likely))
-        if framed and not says_nothing and refuses(sentence, language):
-            continue
-        opened = 0
-        for begins, ends in framed:
-            opened = ends if begins == opened else opened
-        rest = sentence[opened:]
-        if opened:  # "Here is the answer: no refunds.", "Based on the article, here is a summary:"
-            says_nothing = not any(map(str.isalnum, rest)) or states_nothing_in(rest, likely)
-        if says_nothing:
-            found.append((start, end))
-            continue
-        for begins, ends in framed:
-            found.append((start + begins, start + ends))
-            capital = text[start + ends : start + ends + 1].upper()
-            if len(capital) == 1:
-                text = text[: start + ends] + capital + text[start + ends + 1 :]
+        if any(map(str.isalnum, sentence)) and (likely or any(map(sentence.__contains__, "?؟？"))):
+            for begins, ends in _phrases_in(sentence, likely, language):
+                found.append((start + begins, start + ends))
+                capital = text[start + ends : start + ends + 1].upper()
+                if ends < len(sentence) and len(capital) == 1:
+                    text = text[: start + ends] + capital + text[start + ends + 1 :]
     return _blanked(text, found)
+
+
+def _phrases_in(sentence: str, spoken: Sequence[Framing], language: Language) -> Sequence[tuple[int, int]]:
+    """What of a sentence states nothing: all of one that is polite or asks, or the phrases that name its source."""
+    whole = [(0, len(sentence))]
+    presents = any(map(sentence.__contains__, ":："))
+    if not presents and states_nothing_in(sentence, spoken):
+        return whole
+    framed = list(places(sentence, spoken))
+    opened = 0
+    for begins, ends in framed:
+        opened = ends if begins == opened else opened
+    # In "Here is the answer: no refunds." something is left, and nothing in "Based on the article, here is a summary:".
+    if not any(map(str.isalnum, sentence[opened:])) or states_nothing_in(sentence[opened:], spoken):
+        return whole
+    # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
+    return [] if framed and refuses(sentence, language) else framed

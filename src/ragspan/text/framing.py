@@ -20,7 +20,9 @@ _EDGES = r"[\s>*_#\"'\u2022-]{0,8}"
 _WITHOUT_SPACES = frozenset({"ja", "zh"})
 _COLON, _COMMA = ":\uff1a", ",\uff0c\u3001"
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s|\s{0,8}[\"'«]")
-_REPLY = re.compile(r"\W{0,3}(?:yes|no|ja|nein|oui|non|sí|sim|não|nee|tak|nie|да|нет|evet|hayır)[,.!:]\s+", re.IGNORECASE)
+_REPLY = re.compile(
+    r"\W{0,3}(?:yes|no|ja|nein|oui|non|sí|sim|não|nee|tak|nie|да|нет|evet|hayır)[,.!:]\s+", re.IGNORECASE
+)
 _MOST_FRAMES, _MOST_POLITE, _SHORT, _REACH = 3, 25, 300, 160
 """Phrases at the beginning of a sentence; words of one that is only polite; characters of an answer below which its language is no
 more than a guess, and of a line among which it names its source."""
@@ -47,7 +49,9 @@ class Framing:
         self._inside = re.compile(inside if is_spaced and words.get("per") else "(?!)", re.IGNORECASE)
         names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
         told = (phrase for name in names for phrase in words.get(name, "").split("|") if phrase)
-        self._signs = frozenset(form for sign in map(_sign_of, told) for form in (sign, f"{sign}s")) if code == "en" else None
+        self._signs = (
+            frozenset(form for sign in map(_sign_of, told) for form in (sign, f"{sign}s")) if code == "en" else None
+        )
 
     def may_frame(self, lowered: str) -> bool:
         """Whether a text in small letters may have one of the phrases; quick."""
@@ -193,7 +197,9 @@ def _framing(code: str) -> Framing:
 
 @cache
 def _source_head() -> re.Pattern[str]:
-    heads, labels = (_any(*(LANGUAGES[code].get(name, "") for code in WITH_WORDS)) for name in ("citing", "citing_labels"))
+    heads, labels = (
+        _any(*(LANGUAGES[code].get(name, "") for code in WITH_WORDS)) for name in ("citing", "citing_labels")
+    )
     named = rf"(?:{heads})s?\b[*_]{{0,3}}(?:\s?[{_COLON}]|\.?\s(?=\S)|[*_\s]*$)|(?:{labels})s?[*_]{{0,3}}\s?[{_COLON}]"
     return re.compile(rf"{_EDGES}\W{{0,4}}(?:{named})", re.IGNORECASE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ragspan.text.keys import is_content, is_negation
 from ragspan.text.languages import ENGLISH, guess
@@ -34,17 +35,23 @@ def restates(claim: str, question: str) -> bool:
     "You asked how high the tower is." restates "How high is the tower?" What the user states, and what a question puts up for
     a yes or no, is not a restatement in a claim: there the claim takes a side.
     """
-    if len(claim) > len(question) + _LONGEST_REPORT:
+    if len(claim) > len(question) + _LONGEST_REPORT or not (asked := _asked(question[:_MOST])):
         return False
-    question = question[:_MOST]
     language = guess(question, enough=1) or ENGLISH
     reported = _REPORTS.sub("", claim, count=1)
     said = list(filter(is_content, language.keys(reported)))
     if len(said) < (2 if reported == claim else 1) or any(map(is_negation, language.keys(claim))):
         return False
-    for start, end in places_of(question):
-        asked = list(filter(is_content, language.keys(question[start:end]))) if _ASKS.match(question, start) else []
-        is_there = any(asked[at : at + len(said)] == said for at in range(len(asked) - len(said) + 1))
-        if is_there and 2 * len(said) >= len(asked):
-            return True
-    return False
+    return any(
+        any(words[at : at + len(said)] == said for at in range(len(words) - len(said) + 1))
+        for words in asked
+        if 2 * len(said) >= len(words)
+    )
+
+
+@lru_cache(maxsize=16)  # for each claim of a response
+def _asked(question: str) -> list[list[str]]:
+    """The content words of each sentence of a question that does not hold its answer."""
+    language = guess(question, enough=1) or ENGLISH
+    asking = (question[start:end] for start, end in places_of(question) if _ASKS.match(question, start))
+    return [list(filter(is_content, language.keys(sentence))) for sentence in asking]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from sys import intern
 from typing import Final
 
@@ -26,6 +26,7 @@ _CHUNK = re.compile(
     re.VERBOSE,
 )
 _PLAIN_CHUNK = re.compile(r"\n|\S+")
+_MAY_END = re.compile(r"""(?<!\S)\S*[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}$|[{WITHOUT_SPACES}][.!?]$""")
 _MARKER = re.compile(r"[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_][)]")
@@ -68,8 +69,10 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         self._language = language
         self._is_english = language.code == "en"
         self["\n"] = _LINE_END
+        self._markers = {*_BULLETS}
+        """Chunks that may mark an item of a list."""
         self._special = {*_BULLETS}
-        """Chunks that are one with their neighbours, have another form, or may mark an item of a list."""
+        """These, and chunks that are one with their neighbours or have another form."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
@@ -80,36 +83,60 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         if self._special.isdisjoint(chunks):
             return keys
         even = self._even(text)
-        pieces = (self._chunks(even[start:end]) for start, end in self.places(even))
-        return [key for piece in pieces for key in (*chain.from_iterable(map(self.__getitem__, piece)), END)]
+        if even == text and self._markers.isdisjoint(chunks):
+            return keys
+        return [
+            key for piece in self._pieces(even) for key in (*chain.from_iterable(map(self.__getitem__, piece)), END)
+        ]
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the sentences of a `readable` text stand, without list markers; also those without a key."""
+        if text.isascii() and not self._has_markers(text.split()):
+            yield from self._plain_places(text)
+            return
         start: int | None = None
         end, begins = 0, True
         for match in (_PLAIN_CHUNK if text.isascii() else _CHUNK).finditer(text):
             chunk = match[0]
-            keys = self[chunk]
             if chunk == "\n" or chunk in _BULLETS:
                 if start is not None:
                     yield start, end
                 start, begins = None, True
-            elif not (begins and chunk in self._special and _MARKER.fullmatch(chunk)):
+            elif not (begins and _MARKER.fullmatch(chunk)):
                 start, end, begins = match.start() if start is None else start, match.end(), False
-                if keys[-1:] == _LINE_END:
+                if self[chunk][-1:] == _LINE_END:
                     yield start, end
                     start = None
         if start is not None:
             yield start, end
 
+    def _plain_places(self, text: str) -> Iterator[tuple[int, int]]:
+        """The same for a text in ASCII without list markers: it looks at stops only."""
+        start = 0
+        for match in _MAY_END.finditer(text):
+            if match[0] in {"\n", ""} or END in self[match[0]]:
+                if bare := text[start : match.end()].strip():
+                    begin = text.index(bare, start)
+                    yield begin, begin + len(bare)
+                start = match.end()
+
+    def _has_markers(self, chunks: list[str]) -> bool:
+        learnt = list(map(self.__getitem__, chunks))  # before one asks which of them are markers
+        return bool(learnt) and not self._markers.isdisjoint(chunks)
+
     def written(self, text: str) -> list[str]:
         """The sentences with keys of a `readable` text, on one line each."""
         even = text if self._special.isdisjoint(self._chunks(text)) else self._even(text)
-        pieces = (even[start:end] for start, end in self.places(even))
-        return [" ".join(piece.split()).strip(_EDGES) for piece in pieces if self._has_keys(piece)]
+        pieces = (piece for piece in self._pieces(even) if any(self[chunk] not in ((), _LINE_END) for chunk in piece))
+        return [" ".join(piece).strip(_EDGES) for piece in pieces]
 
-    def _has_keys(self, text: str) -> bool:
-        return any(self[chunk] not in ((), _LINE_END) for chunk in self._chunks(text))
+    def _pieces(self, text: str) -> Iterator[list[str]]:
+        """The chunks of each sentence, without list markers."""
+        chunks = self._chunks(text)
+        if not self._has_markers(chunks):
+            ends = [at for at, keys in enumerate(map(self.__getitem__, chunks), 1) if END in keys]
+            return (chunks[start:end] for start, end in pairwise([0, *ends, len(chunks)]))
+        return (self._chunks(text[start:end]) for start, end in self.places(text))
 
     def _even(self, text: str) -> str:
         """The text with each amount in one form."""
@@ -144,7 +171,10 @@ class SentenceReader(dict[str, tuple[str, ...]]):
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
         keys = tuple([intern(key) for key in self._language.keys(chunk)])
-        if _MARKER.fullmatch(chunk) or (may_change(chunk) if self._is_english else chunk[0].isdigit()):
+        if _MARKER.fullmatch(chunk):
+            self._markers.add(chunk)
+            self._special.add(chunk)
+        elif may_change(chunk) if self._is_english else chunk[0].isdigit():
             self._special.add(chunk)
         if self._ends(chunk):
             keys = (*keys, END)
@@ -152,7 +182,7 @@ class SentenceReader(dict[str, tuple[str, ...]]):
             if len(self) >= _MAX_CHUNKS:
                 self.clear()
                 self._words.clear()
-                self._special, self["\n"] = {*_BULLETS}, _LINE_END
+                self._markers, self._special, self["\n"] = {*_BULLETS}, {*_BULLETS}, _LINE_END
             self[chunk] = keys
         return keys
 

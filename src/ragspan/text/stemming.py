@@ -47,12 +47,7 @@ def english_stem(word: str) -> str:
     first = begin.end() if begin else len(word)
     begin = _NEXT_REGION.match(word, first)
     regions = first, begin.end() if begin else len(word)
-    if word.endswith("sses"):
-        word = word[:-2]
-    elif word.endswith(("ies", "ied")):
-        word = word[: -2 if len(word) > 4 else -1]  # noqa: PLR2004  "ties", "cries"
-    elif word[-1] == "s" and word[-2] not in "us" and _VOWEL.search(word, 0, len(word) - 2):
-        word = word[:-1]
+    word = _without_plural(word)
     if word in _AS_THEY_ARE:
         return word
     word = _without_past(word, first)
@@ -65,6 +60,12 @@ def english_stem(word: str) -> str:
     at = len(word) - 1
     is_idle = at >= regions[1] or (at >= first and word[at:] == "e" and not _SHORT_SYLLABLE.search(word[:at]))
     return (word[:at] if is_idle and (word[at:] == "e" or word.endswith("ll")) else word).lower()
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith(("sses", "ies", "ied")):
+        return word[: -2 if len(word) > 4 else -1]  # noqa: PLR2004  "ties", "cries"
+    return word[:-1] if word[-1] == "s" and word[-2] not in "us" and _VOWEL.search(word, 0, len(word) - 2) else word
 
 
 def _without_past(word: str, first: int) -> str:

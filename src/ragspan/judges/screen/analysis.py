@@ -193,7 +193,9 @@ class Analysis:
         grades = [grade(claim, response, affirms=affirms and not at) for at, claim in enumerate(claims)]
         with contextlib.suppress(JudgeError):  # the others are in another language
             alone = [] if self._alone is None else self._alone.grade([claim.text for claim in claims])
-            grades = [max(pair, key=lambda one: one.score) for pair in zip(alone, grades, strict=True)] if alone else grades
+            grades = (
+                [max(pair, key=lambda one: one.score) for pair in zip(alone, grades, strict=True)] if alone else grades
+            )
         return grades
 
 

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice, pairwise
+from itertools import islice
 from operator import or_
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
-_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 54
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 36
 """The memory of a generation of kept contexts, and that of a context with a few sentences that were taken apart."""
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
 _GAP = 2
@@ -50,7 +50,10 @@ class Context:
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags: Sequence[Flag] = structure.flags if structure else ()
         self._text, self._language = even, language
-        lines = [(line, [key for key in known.read(line) if key != END]) for line in (structure.statements if structure else ())]
+        lines = [
+            (line, [key for key in known.read(line) if key != END])
+            for line in (structure.statements if structure else ())
+        ]
         self._stated = [line for line, keys in lines if keys]
         self._facts: dict[int, Facts] = {}
         self.keys: list[str] = []
@@ -78,11 +81,6 @@ class Context:
     def keys_of(self, index: int) -> list[str]:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
-
-    @Lazy
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """The pairs of keys that follow each other."""
-        return frozenset(pairwise(self.keys))
 
     @Lazy
     def _texts(self) -> Sequence[str]:

@@ -93,7 +93,10 @@ def _is_converse(facts: Facts, clause: Clause, match: _Match) -> bool:
         at = side.keys.index(word, part.start, part.end)
         if side.keys[at + 1 : at + 2] != ("of",):
             return False
-        sides += [part.own.intersection(side.keys[part.start : at]), part.own.intersection(side.keys[at + 1 : part.end])]
+        sides += [
+            part.own.intersection(side.keys[part.start : at]),
+            part.own.intersection(side.keys[at + 1 : part.end]),
+        ]
     return not sides[0].isdisjoint(sides[3]) and not sides[1].isdisjoint(sides[2])
 
 

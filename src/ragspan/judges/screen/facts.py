@@ -89,7 +89,9 @@ class Facts:
             keys = tuple(
                 ["still" if (one, last) == ("longer", "no") and after != "than" else one for last, one, after in trios]
             )
-        if not phrases.keys().isdisjoint(pairwise(keys)):  # "turn off", "give up": of such a verb the key of what it means
+        if not phrases.keys().isdisjoint(
+            pairwise(keys)
+        ):  # "turn off", "give up": of such a verb the key of what it means
             keys = tuple([phrases.get(pair, pair[0]) for pair in pairwise((*keys, ""))])
         self.keys = keys
 
@@ -148,6 +150,10 @@ class Facts:
             inherited |= own
         return tuple(found)
 
+    def clause_at(self, place: int) -> Clause:
+        """The clause with the word at this place."""
+        return next(clause for clause in self.clauses if clause.start <= place < clause.end)
+
     def _content_between(self, start: int, end: int) -> Iterator[str]:
         denying, measured = english().denying, self._measured
         for at, word in enumerate(self.keys[start:end], start):
@@ -181,8 +187,12 @@ class Facts:
         if word in known.negations and (word, after) not in known.harmless and not is_number(after):
             # Not the "not" of "do not take more than 8", which says "at most".
             return not any(
-                self.keys[place] == "exceed" and is_number(self._key(place + 1))
-                or (self.words[place].lower() in _COMPARING and self._key(place + 1) == "than" and is_number(self._key(place + 2)))
+                (self.keys[place] == "exceed" and is_number(self._key(place + 1)))
+                or (
+                    self.words[place].lower() in _COMPARING
+                    and self._key(place + 1) == "than"
+                    and is_number(self._key(place + 2))
+                )
                 for place in range(at + 1, min(len(self.keys) - 1, at + _SOON))
             )
         refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
@@ -208,24 +218,28 @@ class Facts:
             kind, size = known.units[self.keys[start]]
         # Not a letter that is a name, and not a sign that belongs to the next number: "Season 2: $20,000".
         elif unit in known.units and (
-            (len(unit) > 1 or self.words[end] in _SYMBOLS) and not (unit in _CURRENCIES and is_number(self._key(end + 1)))
+            (len(unit) > 1 or self.words[end] in _SYMBOLS)
+            and not (unit in _CURRENCIES and is_number(self._key(end + 1)))
         ):
             (kind, size), end = known.units[unit], end + 1
         if not kind and raw in _DAYS and (self._is_month(at - 1) or self._is_month(end + (self._key(end) == "of"))):
             kind = "day of the month"
         elif not kind and _YEAR.fullmatch(written):
             kind = "year"
-        nouns: list[str] = []
-        for place in range(end, min(len(self.keys), end + 2 * _NOUNS)):
-            noun = self.keys[place]
-            if is_number(noun) or place in self.pauses or noun in {"and", "or"} or noun in known.auxiliaries:
-                break
-            nouns += [noun] if is_content(noun) else []
         last = end + 1 if not kind and is_content(self._key(end) or "the") else end
         text = " ".join(self.words[start:last]).replace(" %", "%")
         text = text[0] + text[2:] if start < at else text
-        counted = frozenset(nouns[:_NOUNS])
+        counted = self._counted(end)
         return Quantity(at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, nouns=counted)
+
+    def _counted(self, end: int) -> frozenset[str]:
+        nouns: list[str] = []
+        for place in range(end, min(len(self.keys), end + 2 * _NOUNS)):
+            noun = self.keys[place]
+            if is_number(noun) or place in self.pauses or noun in {"and", "or"} or noun in english().auxiliaries:
+                break
+            nouns += [noun] if is_content(noun) else []
+        return frozenset(nouns[:_NOUNS])
 
     def _is_month(self, at: int) -> bool:
         return self._key(at) in english().months or (0 <= at < len(self.words) and self.words[at] == "May")

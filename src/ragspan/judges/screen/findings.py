@@ -12,6 +12,7 @@ from ragspan.judges.screen.denials import find_opposition
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
+from ragspan.judges.screen.roles import find_exchange
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 
@@ -149,6 +150,7 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "other number": find_other_quantity,
     "absent number": find_absent_number,
     "denial": find_opposition,
+    "exchange": find_exchange,
     "name": _find_name,
     "other language": _find_in_other_language,
 }

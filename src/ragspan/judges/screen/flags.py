@@ -71,7 +71,9 @@ def read_structure(text: str) -> Structure | None:
     for names, leaf in _leaves(value):
         truth = _TRUTHS.get(leaf.strip().lower(), leaf) if isinstance(leaf, str) else leaf
         path = " ".join(map(_spellings, names))
-        statement = f"{path} : {truth}" if isinstance(truth, str) else path if truth else f"no {path}" if truth is False else ""
+        statement = (
+            f"{path} : {truth}" if isinstance(truth, str) else path if truth else f"no {path}" if truth is False else ""
+        )
         room -= len(statement)
         if room < 0:
             break

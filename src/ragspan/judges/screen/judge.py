@@ -126,12 +126,12 @@ class OverlapJudge:
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
         shared = _shared(self._analysis(record))
-        best = f"{max(shared, default=0.0) / 2:.0%}"
+        best = f"{max(shared, default=0.0):.0%}"
         return [
             ContextVerdict(
                 index=index,
                 useful=useful,
-                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
+                explanation=f"shares {share:.0%} of the response's words; the best {best}",
             )
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
         ]

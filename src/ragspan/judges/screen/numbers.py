@@ -172,7 +172,9 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(held)) if match]
     spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
     # Hours and minutes between two times: "6" and "18" of 08:12 and 14:30.
-    if {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}.issuperset(absent):
+    if {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}.issuperset(
+        absent
+    ):
         return True
     if not all(_NUMBER.fullmatch(key) for key in absent):
         return False

@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
 from ragspan.judges.screen.contexts import Context, Index, numbers_of
 from ragspan.text.keys import content_of
@@ -27,8 +27,8 @@ _GROUNDED = 0.7
 _MILDEST = 0.35
 """The exponent there: on mtrag the half of the scale then parts complete answers from others best."""
 _NEAR_BEST, _FLOOR = 0.8, 0.12
-"""A useful context shares at least this part of what the best one shares with the response, and at least the floor (of 2), which is
-what responses share by chance with the contexts of other questions."""
+"""A useful context shares at least this part of what the best one shares with the response, and at least the floor, which is what
+responses share by chance with the contexts of other questions."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,22 +86,13 @@ def _main_words(index: Index, question: frozenset[str]) -> list[str]:
 
 
 def shared_with_response(claims: Sequence[Sentence], contexts: Sequence[Context]) -> list[float]:
-    """For each context the share of the response's words plus that of its word pairs that it holds, 0..2.
-
-    Words count by their rarity among the contexts.
-    """
+    """For each context the share of the response's words that it holds, by their rarity among the contexts, 0..1."""
     content = content_in(claims)
-    pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
     held = [context.places.keys() & content for context in contexts]
     counts = Counter(chain.from_iterable(held))
     rarity = {key: math.log((len(contexts) + 1) / (counts[key] + 0.5)) for key in content}
     whole = math.fsum(rarity.values())
-    found = []
-    for keys, context in zip(held, contexts, strict=True):
-        turn()
-        words = math.fsum(map(rarity.__getitem__, keys))
-        found.append(_share(words, whole) + _share(len(pairs & context.pairs), len(pairs)))
-    return found
+    return [_share(math.fsum(map(rarity.__getitem__, keys)), whole) for keys in held]
 
 
 def are_useful(shared: Sequence[float]) -> list[bool]:
