@@ -20,7 +20,7 @@ from ragspan.judges.screen.contexts import (
 from ragspan.judges.screen.grading import DECLINES, Grade, answer_score, declined, grade, is_unrelated, probability
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
-from ragspan.text.keys import content_of, is_negation
+from ragspan.text.keys import content_of
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
@@ -185,12 +185,7 @@ class Analysis:
             return [Grade(sentence=claim.text, unsure=DECLINES) for claim in claims]
         _require_comparable(self.languages)
         response = Response(self.index, self.question, self.language, len(claims))
-        # Whether the response begins with a yes.
-        affirms = any(
-            one.lower() in self.language.replies and not is_negation(self.language.key(one))
-            for one in self.language.tokens(self._stated[:20])[:1]
-        )
-        grades = [grade(claim, response, affirms=affirms and not at) for at, claim in enumerate(claims)]
+        grades = [grade(claim, response) for claim in claims]
         with contextlib.suppress(JudgeError):  # the others are in another language
             alone = [] if self._alone is None else self._alone.grade([claim.text for claim in claims])
             grades = (

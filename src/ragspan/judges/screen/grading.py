@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 
 from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
-from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
+from ragspan.judges.screen.findings import ALWAYS, FINDERS
 from ragspan.judges.screen.numbers import may_be_derived
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
@@ -87,8 +87,8 @@ def probability(score: float, language: Language) -> float:
     return 1 / (1 + math.exp(_SLOPE * (language.middle - score)))
 
 
-def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> Grade:
-    """What the contexts hold of a claim, which follows a yes if `affirms`."""
+def grade(sentence: Sentence, response: Response) -> Grade:
+    """What the contexts hold of a claim."""
     turn()
     index, keys, language = response.index, sentence.keys, response.language
     declines = refuses(sentence.text, language)
@@ -102,14 +102,15 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     content = [at for at, key in enumerate(keys) if key in claim.content]
     if not content:
         return Grade(sentence=sentence.text)
-    held, context = index.best_window([keys[at] for at in content])
-    held = max(held, _held_by_parts(claim))
+    together, context = index.best_window([keys[at] for at in content])
+    held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
-    findings = [] if declines else _findings(claim, unsure, affirms=affirms)
+    finders = () if declines else [find for name, find in FINDERS.items() if unsure is None or name in ALWAYS]
+    findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
     response.before = keys
     # A word that no context holds counts if it is neutral or restated, and half if it or its root is in question or contexts.
     # The stemmer of English undoes most inflection.
@@ -130,20 +131,9 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
         score=min(score - 0.5, _FOUND) if findings else min(1.0, score),
         window=window,
         context=context,
-        findings=tuple(findings),
+        findings=findings,
         unsure=None if findings else unsure,
     )
-
-
-def _findings(claim: Claim, unsure: str | None, *, affirms: bool) -> list[Finding]:
-    found: list[Finding] = []
-    for name, find in FINDERS.items():
-        turn()
-        if (unsure is None or name in ALWAYS) and (one := find(claim)) is not None:
-            found.append(one)
-    if affirms and not found and (one := find_yes_beside_no(claim)) is not None:
-        found.append(one)
-    return found
 
 
 def _held_by_parts(claim: Claim) -> int:

@@ -75,8 +75,6 @@ class Language:
         """Words that deny, in lower case."""
         self.number_words: Final = pairs_of(words.get("numbers", ""))
         """Number words as digits: "drei" → "3"."""
-        self.replies: Final = frozenset(words.get("yes_no", "").split("|"))
-        """What answers by itself: "yes", "correct"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
