@@ -24,8 +24,8 @@ _REPLY = re.compile(
     r"\W{0,3}(?:yes|no|ja|nein|oui|non|sí|sim|não|nee|tak|nie|да|нет|evet|hayır)[,.!:]\s+", re.IGNORECASE
 )
 _MOST_FRAMES, _MOST_POLITE, _SHORT, _REACH = 3, 25, 300, 160
-"""Phrases at the beginning of a sentence; words of one that is only polite; characters of an answer below which its language is no
-more than a guess, and of a line among which it names its source."""
+"""Phrases at the beginning of a sentence; words of one that is only polite; characters of an answer that hardly show its
+language, and of a line among which it names its source."""
 _NAMED_BESIDE = word_set("and or of the a an to for in by & policy handbook guide manual report act code")
 
 
@@ -49,9 +49,8 @@ class Framing:
         self._inside = re.compile(inside if is_spaced and words.get("per") else "(?!)", re.IGNORECASE)
         names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
         told = (phrase for name in names for phrase in words.get(name, "").split("|") if phrase)
-        self._signs = (
-            frozenset(form for sign in map(_sign_of, told) for form in (sign, f"{sign}s")) if code == "en" else None
-        )
+        signs = frozenset(map(_sign_of, told))
+        self._signs = signs.union(f"{sign}s" for sign in signs if len(sign) > 2) if code == "en" else None  # noqa: PLR2004  "I"
 
     def may_frame(self, lowered: str) -> bool:
         """Whether a text in small letters may have one of the phrases; quick."""

@@ -61,7 +61,8 @@ _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
 
 MARK, NEGATION = "\u00b7", "\u00ac"
 """What the keys of function words and of negations begin with in languages other than English; the word follows."""
-_MARKS = frozenset({MARK, NEGATION})
+_COMMON = set(FUNCTION_WORDS)
+"""The keys without content: of English, and of all words of other languages that were read so far."""
 
 _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 
@@ -181,19 +182,24 @@ def _lower_key(token: str) -> str:
     return _synonyms().get(found, found)
 
 
+def common(mark: str, word: str) -> str:
+    """The key of a function word or a negation of another language, and remember that it has no content."""
+    _COMMON.add(f"{mark}{word}")
+    return f"{mark}{word}"
+
+
 def is_number(token_key: str) -> bool:
     return token_key[:1].isdigit()
 
 
 def is_content(token_key: str) -> bool:
     """True for what can show where a sentence comes from: all but function words and negations."""
-    return token_key not in FUNCTION_WORDS and token_key[:1] not in _MARKS
+    return token_key not in _COMMON
 
 
 def content_of(token_keys: Iterable[str]) -> frozenset[str]:
     """The keys that are content."""
-    found = frozenset(token_keys) - FUNCTION_WORDS
-    return frozenset([one for one in found if one[0] not in _MARKS])
+    return frozenset(token_keys) - _COMMON
 
 
 def is_negation(token_key: str) -> bool:

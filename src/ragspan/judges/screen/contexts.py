@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -56,19 +57,20 @@ class Context:
         ]
         self._stated = [line for line, keys in lines if keys]
         self._facts: dict[int, Facts] = {}
+        self._lines: dict[int, str] = {}
         self.keys: list[str] = []
         """The keys of the words of all sentences, in order."""
-        self.places: dict[str, int] = {}
+        self.places: defaultdict[str, int] = defaultdict(int)
         """For each key the sentences that have it, as the bits of an integer."""
         self._ends = [0]
         ended = [key for _, keys in lines for key in (*keys, END)] if structure else [*known.read(even), END]
-        bit, places, held, start = 1, self.places, self.places.get, 0
+        bit, places, start = 1, self.places, 0
         while start < len(ended):
             end = ended.index(END, start)
             if end > start:
                 sentence = ended[start:end]
                 for key in sentence:
-                    places[key] = held(key, 0) | bit
+                    places[key] |= bit
                 self.keys += sentence
                 self._ends.append(len(self.keys))
                 bit <<= 1
@@ -81,6 +83,13 @@ class Context:
     def keys_of(self, index: int) -> list[str]:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
+
+    def line(self, index: int) -> str:
+        """The keys of a sentence, between spaces."""
+        found = self._lines.get(index)
+        if found is None:
+            found = self._lines[index] = f" {' '.join(self.keys_of(index))} "
+        return found
 
     @Lazy
     def _texts(self) -> Sequence[str]:
@@ -166,7 +175,6 @@ class Index(dict[str, int]):
         super().__init__()
         self.contexts = contexts
         self._firsts: list[int] = []
-        self._lines: dict[int, str] = {}
         self._prose = number = 0
         for context in contexts:
             number += _GAP
@@ -272,10 +280,8 @@ class Index(dict[str, int]):
 
     def _line(self, number: int) -> str:
         """The keys of a sentence, between spaces."""
-        found = self._lines.get(number)
-        if found is None:
-            found = self._lines[number] = f" {' '.join(self.keys_at(self.place(number)))} "
-        return found
+        context = bisect_right(self._firsts, number) - 1
+        return self.contexts[context].line(number - self._firsts[context])
 
     def _weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""

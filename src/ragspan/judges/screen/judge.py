@@ -64,7 +64,7 @@ class OverlapJudge:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
-        return share_read(record)
+        return session_of(record).get_or_make((self, "read"), lambda: share_read(record))
 
     def prepare(self) -> None:
         """For a thread of the application: give other threads turns while judging."""

@@ -16,7 +16,7 @@ from ragspan.text.vocabulary import word_set
 _NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3
 """A number of fewer digits may be what another one was computed with: "11 months"."""
-_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 16, 4, 3
+_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006
 """How far a number may be from a product or a share, of itself: answers round."""
 _SMALL, _ROUNDING = 10, 1e-6

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ragspan.text import keys as english
-from ragspan.text.keys import MARK, NEGATION
+from ragspan.text.keys import MARK, NEGATION, common
 from ragspan.text.lazy import Lazy
 from ragspan.text.limits import fair_limit
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of
@@ -155,12 +155,12 @@ class Language:
         if word == "٪":
             return "%"
         if word in self.negations:
-            return NEGATION + word
+            return common(NEGATION, word)
         if number := self.number_words.get(word):
             return number
         # Single signs of hiragana write particles and endings.
         if word in self.stop_words or ("\u3040" <= word <= "\u309f" and len(word) == 1):
-            return MARK + word
+            return common(MARK, word)
         name = self._words.get("stemmer")
         stem = (_algorithm(name)().stemWord(word) or word) if name else word[:_CUT]
         return f"{stem}'" if stem in FUNCTION_WORDS else stem
