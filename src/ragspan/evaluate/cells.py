@@ -13,7 +13,6 @@ from typing import Any, get_args
 
 from ragspan.arguments import with_article
 from ragspan.exceptions import ConfigurationError
-from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.records import Background, BackgroundKind, RetrievedContext, as_contexts
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
@@ -23,6 +22,24 @@ _PRINTED = re.compile(
     r"""\[\s*(['"]|nan\b|\w+\(|<).*[\])>]|(array|Index|Series|Document|TextNode|NodeWithScore)\(.*\)""", re.DOTALL
 )
 """A list of texts or objects that NumPy, pandas or a framework has printed."""
+GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
+BAD = frozenset(
+    (
+        "0",
+        "false",
+        "no",
+        "n",
+        "fail",
+        "failed",
+        "bad",
+        "incorrect",
+        "wrong",
+        "unsupported",
+        "ungrounded",
+        "hallucinated",
+    )
+)
+"""People's labels of responses."""
 _TEXT_KEYS = ("text", "page_content", "content")
 _MAX_NS = 2**63 - 1
 
@@ -59,10 +76,10 @@ def label_in(cell: object) -> bool | None:
     """What people say of a response: whether it is good; None where they do not say."""
     if identifier_of(cell) is None:
         return None
-    try:
-        return label_of(cell)
-    except ValueError:  # whose message quotes the cell
-        raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}") from None
+    word = str(cell).strip().lower().removesuffix(".0")
+    if word in GOOD or word in BAD:
+        return word in GOOD
+    raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}")
 
 
 def json_of(text: str) -> Any:

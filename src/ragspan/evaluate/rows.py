@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragspan.outcomes import Asked, Outcome, Score, html_of
+from ragspan.outcomes import Asked, Outcome, Score
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
@@ -57,10 +57,6 @@ class EvaluatedRow:
             outcome = self.outcomes[metric]
             explanation = outcome.explanation if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return html_of(self.record, self.outcomes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragspan.arguments import meant
-from ragspan.evaluate.cells import CellError, nanoseconds_of
+from ragspan.evaluate.cells import BAD, GOOD, CellError, nanoseconds_of
 from ragspan.evaluate.row_file import require_jsonl
 from ragspan.evaluate.written_files import replacing
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
-from ragspan.labelled import BAD, GOOD
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
