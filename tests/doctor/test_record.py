@@ -89,7 +89,7 @@ def test_without_an_exporter_it_says_where_scores_go(examined, variables, state,
             {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "100", "OTEL_BSP_MAX_QUEUE_SIZE": "10"},
             "OpenTelemetry cannot be set up as OTEL_* says",
         ),
-        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for 'zipkin'"),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for the exporter 'zipkin'"),
     ],
 )
 def test_variables_with_which_the_application_would_not_start_are_a_misuse(examined, sent_to, variables, words):
