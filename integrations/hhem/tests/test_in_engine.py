@@ -60,14 +60,6 @@ async def test_scores_are_the_same_wherever_they_are_computed(scored, verifier, 
         )
 
 
-def test_the_application_loads_no_model_where_there_is_a_helper(scored, tiny_model):
-    verifier = HHEMVerifier(model=str(tiny_model.folder), reference_check=False, max_tokens=333)
-    outcomes = scored(FaithfulnessWithHHEM(OverlapJudge(), verifier), records=records_about("Egypt"))
-
-    assert outcomes["Egypt"]["faithfulness_hhem"].judge == verifier.name
-    assert verifier._computer._classifier is None
-
-
 class UnreachableClient:
     """A paid service that nobody should ask."""
 
