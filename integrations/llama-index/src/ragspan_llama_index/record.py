@@ -20,7 +20,6 @@ from ragspan.request import (
     PayloadMessage,
     RequestTree,
     RerankStep,
-    SearchStart,
     SeenDocuments,
     Step,
     SynthesisStart,
@@ -193,10 +192,7 @@ def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -
             return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
         return event._replace(payload=payload.text())
     if kind is EventKind.START:
-        start = starts[event.run]
-        if isinstance(start.about, SearchStart):
-            return start._replace(about=start.about._replace(span=log.about.get("spans", {}).get(event.run)))
-        return start
+        return starts[event.run]
     if kind is EventKind.FILLED:
         return event._replace(payload={str(place): text for place, text in enumerate(payload)})
     if kind is EventKind.REREAD:
