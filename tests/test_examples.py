@@ -64,24 +64,6 @@ def test_recorded_answers_are_replayed_through_a_chain_and_scored(tmp_path):
     assert "submitted=3" in shown
 
 
-NOBODY = "http://127.0.0.1:9"  # the discard port, where nobody listens
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("phoenix_server.py", f"Phoenix could not be reached at {NOBODY}"),
-        ("mlflow_server.py", f"MLflow could not be reached at {NOBODY}"),
-        ("otlp.py", f"{NOBODY} could not be reached"),
-    ],
-)
-def test_an_example_without_its_backend_answers_all_the_same_and_says_what_is_missing(name, expected):
-    shown = run(name, NOBODY)
-
-    assert "Beta settles card payments after midnight." in shown
-    assert expected in shown
-
-
 def test_scores_go_out_by_plain_otlp(otlp_listener):
     shown = run("otlp.py", otlp_listener.url)
 

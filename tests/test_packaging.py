@@ -41,29 +41,6 @@ def test_distributions_need_each_other_in_the_same_version():
     assert [line for line in ours if not line.endswith(f"=={core['version']}")] == []
 
 
-@pytest.mark.parametrize("member", MEMBERS, ids=lambda file: file.parent.name)
-def test_what_a_member_instruments_it_also_depends_on(member):
-    about = project(member)
-    instruments = about.get("optional-dependencies", {}).get("instruments", [])
-
-    assert set(instruments) <= set(about["dependencies"])
-
-
-@pytest.mark.parametrize("file", [ROOT / "pyproject.toml", *MEMBERS], ids=lambda file: file.parent.name)
-def test_every_dependency_has_a_floor(file):
-    about = project(file)
-    wanted = [
-        *about["dependencies"],
-        *(line for extra in about.get("optional-dependencies", {}).values() for line in extra),
-    ]
-
-    assert [line for line in wanted if not re.search(r"[>=]=", line)] == []
-
-
-def test_the_constraints_name_no_address():
-    assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
-
-
 class Environment:
     """An environment of its own, at first an empty one, and a folder to work in."""
 
@@ -188,15 +165,6 @@ def test_what_a_registry_shows_of_them_has_no_link_that_works_only_here(wheels):
     assert len(links) == 1 + len(MEMBERS)
     assert all(links.values())
     assert [link for of_wheel in links.values() for link in of_wheel if not link.startswith("https://")] == []
-
-
-@pytest.mark.slow
-def test_the_command_is_installed(installed):
-    commands = installed.shell("ragspan --help")
-
-    assert [
-        name for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "worker") if name not in commands
-    ] == []
 
 
 @pytest.mark.slow

@@ -519,7 +519,7 @@ class Copying:
             self.whole = whole
 
     def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
-        """A dictionary. Of fields whose names are not texts, documents inside are kept, in one without a name."""
+        """A dictionary."""
         self._left -= dict.__len__(value)
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
@@ -528,15 +528,11 @@ class Copying:
         copies: dict[str, Snapshot] = {}
         texts, longest = self.texts, sys.maxsize if self.whole else _MAX_TEXT_OF_STEP
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
-            if type(key) is str:
-                if type(item) is str and len(item) <= longest:  # mostly
-                    copies[key] = texts[id(item)] = item
-                else:
-                    copies[key] = self.copy(item, depth + 1)
-            elif issubclass(type(key), str):
-                copies[str.__str__(key)] = self.copy(item, depth + 1)
+            name = key if type(key) is str else str(plain_scalar(key))
+            if type(item) is str and len(item) <= longest:  # mostly
+                copies[name] = texts[id(item)] = item
             else:
-                copies.setdefault("", Hidden([])).inside.append(self.copy(item, depth + 1))
+                copies[name] = self.copy(item, depth + 1)
         if len(items) > _MAX_FIELDS:
             copies["…"] = CUT
         return copies
