@@ -47,12 +47,6 @@ def test_an_alert_has_the_shares_and_answers_as_evidence(watch):
     assert alert.evidence[0].finding == 'says "5", not "3"'
 
 
-def test_fewer_failures_than_usual_are_told_too(watch):
-    watch(400, every=2)
-
-    assert watch(100)[0].share < 0.5
-
-
 def test_there_is_one_alert_an_hour(watch, clock):
     watch(400, every=50)
     watch(300, every=2)

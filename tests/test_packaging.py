@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import venv
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -151,20 +150,6 @@ def test_the_wheels_work_in_a_clean_environment(installed):
     )
 
     assert installed.python("-W", "error", "-c", program).split() == ["None"]
-
-
-@pytest.mark.slow
-def test_what_a_registry_shows_of_them_has_no_link_that_works_only_here(wheels):
-    links = {}
-    for wheel in wheels.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-            about = archive.read(metadata).decode()
-        links[wheel.name] = re.findall(r"\]\(([^)]+)\)", about)
-
-    assert len(links) == 1 + len(MEMBERS)
-    assert all(links.values())
-    assert [link for of_wheel in links.values() for link in of_wheel if not link.startswith("https://")] == []
 
 
 @pytest.mark.slow

@@ -88,13 +88,6 @@ def test_documents_of_frameworks_become_contexts(passage, text):
     assert as_contexts([passage])[0].text == text
 
 
-def test_background_given_as_texts_is_of_the_kind_other():
-    record = RagRecord(question="q", contexts=[], response="r", background=["a", Background(text="b", kind="tool")])
-
-    assert record.background == (Background(text="a", kind="other"), Background(text="b", kind="tool"))
-    assert not record.background_truncated
-
-
 def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
     given = [Background(text="a" * 40_000, kind="tool"), Background(text="b" * 40_000, kind="history"), "c"]
 

@@ -15,27 +15,13 @@ from ragspan.records import Background, Generation, Reranking, Retrieval, Retrie
 from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome, withhold
 
 SECRET = "anna@example.org"
-KEPT = {
-    "error_type",
-    "finish_reason",
-    "framework",
-    "id",
-    "model",
-    "name",
-    "provider",
-    "record_id",
-    "run_id",
-    "status",
-    "swallowed_errors",
-    "call_id",
-    "data_source_id",
-    "response_id",
-    "response_model",
-    "role",
-    "tool_call_id",
-    "tool_name",
-    "type",
-}
+KEPT = set(
+    re.findall(
+        r"\w+",
+        "call_id data_source_id error_type finish_reason framework id model name provider record_id response_id"
+        " response_model role run_id status swallowed_errors tool_call_id tool_name type",
+    )
+)
 NESTED = (RetrievedContext, Retrieval, Reranking, Generation, ToolCall, Message, ToolRequest, ErrorReport)
 
 
