@@ -335,10 +335,10 @@ class RagRecord:
             object.__setattr__(self, "evidence", as_contexts(self.evidence))
         room, kept = MAX_BACKGROUND, []
         for one in as_background(self.background) if self.background else ():
-            if len(one.text) > room:
-                object.__setattr__(self, "background_truncated", True)
             if room:
                 kept.append(one if len(one.text) <= room else replace(one, text=one.text[:room]))
+            if len(one.text) > room:
+                object.__setattr__(self, "background_truncated", True)
             room -= min(room, len(one.text))
         object.__setattr__(self, "background", tuple(kept))
         object.__setattr__(self, "ended_ns", max(self.ended_ns, self.started_ns))
@@ -362,10 +362,7 @@ class RagRecord:
         return self
 
     def to_json(self) -> str:
-        """The record as JSON text, of which `from_json` makes an equal record.
-
-        Metadata values that JSON cannot hold (locks, clients) become the name of their type.
-        """
+        """The record as JSON text. Metadata values that JSON cannot hold (locks, clients) become the name of their type."""
         return write_json(self)
 
     @classmethod

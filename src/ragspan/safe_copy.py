@@ -246,7 +246,6 @@ def _read_datetime(value: dt.datetime) -> str | None:
 _SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
-    (bool, bool),
     (int, lambda value: plain_scalar(int.__int__(value))),
     (float, float.__float__),
     (dt.datetime, _read_datetime),
