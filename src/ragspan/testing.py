@@ -209,8 +209,8 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.evaluate.evaluation import evaluate
     from ragspan.evaluate.gates import Gate, check_gates, lowest, require_metrics
+    from ragspan.evaluate.plans import evaluate
     from ragspan.metrics.metric_catalogue import metric_names
 
     gates = [Gate(metric=metric, kind="mean", minimum=least) for metric, least in minimums.items()]

@@ -11,7 +11,6 @@ from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from typer.testing import CliRunner
 
 from ragspan.cli import app
-from ragspan.evaluate.rows import BadRow
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
 
@@ -86,9 +85,10 @@ def split():
             entries = list(table.entries)
         finally:
             table.close()
+        is_bad = [isinstance(entry.data, str) for entry in entries]
         return (
-            [entry for entry in entries if not isinstance(entry, BadRow)],
-            [entry for entry in entries if isinstance(entry, BadRow)],
+            [entry for entry, bad in zip(entries, is_bad, strict=True) if not bad],
+            [entry for entry, bad in zip(entries, is_bad, strict=True) if bad],
         )
 
     return parted

@@ -75,6 +75,13 @@ def test_the_worst_rows_keep_their_texts_and_the_evidence(rows):
     assert worst[0].outcomes["faithfulness"].evidence[0].claim == "r1"
 
 
+def test_the_lowest_twenty_come_first_and_of_equals_the_earlier_rows(length_metric):
+    rows = [{"question": "q", "contexts": "c", "answer": "r" * (1 if number == 30 else 50)} for number in range(1, 40)]
+    evaluation = evaluate(rows, [length_metric])
+
+    assert [row.row for row in evaluation.worst_by("length")] == [30, *range(1, 20)]
+
+
 def test_bad_rows_are_skipped_and_reported(rows, judge):
     rows[1]["answer"] = ["r"]
     evaluation = evaluate(rows, METRICS, judge=judge)

@@ -9,7 +9,7 @@ import pytest
 
 from ragspan import Budget
 from ragspan.evaluate import evaluate, outages
-from ragspan.evaluate.row_file import partial_of
+from ragspan.evaluate.rows import partial_of
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.llm import breaker
 from ragspan.judges.session import report_usage, reserve

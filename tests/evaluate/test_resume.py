@@ -12,8 +12,8 @@ import pytest
 from programs import run_python
 
 from ragspan.config import Settings
-from ragspan.evaluate.row_file import partial_of
-from ragspan.evaluate.running import Plan
+from ragspan.evaluate.plans import Plan
+from ragspan.evaluate.rows import partial_of
 from ragspan.evaluate.running import run as evaluate_as_planned
 
 ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} for number in range(8)]
@@ -119,7 +119,7 @@ def feed():
     row = json.dumps({"question": "q", "contexts": ["c"] * 100, "answer": "c"}) + "\\n"
     for _ in range(800):  # more than a pipe holds: the command is reading when the last of it is written
         os.write(writing, row.encode())
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), int(sys.argv[2]))
 
 threading.Thread(target=feed, daemon=True).start()
 from ragspan.cli import app
@@ -142,7 +142,7 @@ class Deadly:
         return Score(value=len(record.response) / 100, explanation=record.question)
 
 evaluation = evaluate(table, ["faithfulness", Deadly()], output=output, resume=resume == "True")
-print(evaluation.rows, len(evaluation.worst))
+print(evaluation.rows, len(evaluation.worst_by("deadly")))
 """
 
 
@@ -153,7 +153,7 @@ def program(source, *arguments):
 @pytest.mark.slow
 def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
     output = tmp_path / "r.jsonl"
-    done = program(INTERRUPTED, output)
+    done = program(INTERRUPTED, output, int(signal.SIGINT))
 
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
     assert f"What is done is saved in {partial_of(output)}: continue with the same command and --resume." in done.stderr
@@ -162,6 +162,15 @@ def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
     assert "context_utilization" in done.stdout
     assert partial_of(output).exists()
     assert not output.exists()
+
+
+@pytest.mark.slow
+def test_sigterm_ends_the_command_without_a_word_of_a_timeout_that_nobody_set(tmp_path):
+    done = program(INTERRUPTED, tmp_path / "r.jsonl", int(signal.SIGTERM))
+
+    assert done.returncode == -signal.SIGTERM
+    assert "RAGSPAN_EXIT_TIMEOUT" not in done.stderr
+    assert partial_of(tmp_path / "r.jsonl").exists()
 
 
 @pytest.mark.slow
