@@ -119,16 +119,19 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
         found += [finding("record", "logged", "warning", line, _LOGGED) for line in said]
     if not is_sent:
         return [*found, _not_sent(settings)]
-    anchor = result.span if isinstance(result, ScoredRecord) else None
-    trace_id, span_id = f"{root.trace_id:032x}", f"{(anchor or root).span_id:016x}"
-    ids = {"trace_id": trace_id, "span_id": span_id, "record_id": record.record_id}
+    return [*found, _arrived(record, result.span if isinstance(result, ScoredRecord) else None, root)]
+
+
+def _arrived(record: RagRecord, span: SpanAnchor | None, root: SpanAnchor) -> Finding:
+    """The ids by which a tool finds the record."""
+    trace_id, span_id = f"{root.trace_id:032x}", f"{(span or root).span_id:016x}"
     advice = (
         f"look for the attribute ragspan.record_id in your tool; Phoenix: attributes['ragspan']['record_id'] == "
         f"'{record.record_id}'; MLflow: the trace tr-{trace_id}; other tools: {DOCS}/tracing-tools.md"
     )
-    told = ", ".join(f"{key} {value}" for key, value in ids.items())
-    arrived = f"the span {(answer_name(record) if anchor else NAME)!r} arrived: {told}"
-    return [*found, finding("record", "arrived", "ok", arrived, advice)]
+    ids = f"trace_id {trace_id}, span_id {span_id}, record_id {record.record_id}"
+    found = f"the span {(answer_name(record) if span else NAME)!r} arrived: {ids}"
+    return finding("record", "arrived", "ok", found, advice)
 
 
 def new_record(parent: SpanAnchor | None = None) -> RagRecord:

@@ -288,8 +288,7 @@ def _described(metric: Metric) -> dict[str, Any]:
     return about
 
 
-def _texts(record: RagRecord) -> bytes:
-    """What is judged of a record, whatever its id and times are."""
+def _texts(record: RagRecord) -> bytes:  # what is judged
     return _encoded([record.question, record.response, record.contexts and [one.text for one in record.contexts]])
 
 
@@ -376,8 +375,7 @@ def _row_of(line: bytes) -> EvaluatedRow:
         record=msgspec.json.decode(line, type=RagRecord),
         outcomes=outcomes,
         label={"pass": True, "fail": False}.get(plain.get("label")),
-        asked=plain.get("asked"),
-        doubt=plain.get("doubt"),
+        **{name: plain.get(name) for name in ("asked", "doubt")},
     )
 
 
