@@ -41,7 +41,7 @@ class Commands(TyperGroup):
         return own
 
 
-def _refuse(command: str, error: ConfigurationError | str) -> NoReturn:
+def _refuse(command: str, error: Exception | str) -> NoReturn:
     """End with the message, and the status for wrong usage."""
     typer.echo(f"ragspan {command}: {error}", err=True)
     raise typer.Exit(2) from None
@@ -115,29 +115,31 @@ def run(
     if module is None and not arguments:
         raise typer.BadParameter("name a program, such as app.py, or a module after -m")
     sys.path[0] = str(Path.cwd() if module is not None else Path(arguments[0]).resolve().parent)  # as python does
-    if module is None and not Path(arguments[0]).exists():
-        _refuse("run", f"there is no file {arguments[0]}")
-    if module is not None and not _is_module(module):
-        _refuse("run", f"there is no module {module}")
     try:
-        configured = configure()
-    except ConfigurationError as error:
+        is_there = Path(arguments[0]).exists() if module is None else importlib.util.find_spec(module) is not None
+        configured = configure() if is_there else None
+    except (ConfigurationError, ImportError) as error:
         _refuse("run", error)
+    if configured is None:
+        _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
     if not quiet:
         typer.echo(f"ragspan: {configured.line}", err=True)
     reach_children(Path(sys.path[0]), frameworks=frameworks())
     sys.argv = arguments if module is None else [module, *arguments]
-    if module is None:
-        runpy.run_path(arguments[0], run_name="__main__")
-    else:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-def _is_module(name: str) -> bool:
     try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
+        if module is None:
+            runpy.run_path(arguments[0], run_name="__main__")
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever the program raises
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename in _OUR_FRAMES:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)  # as of `python app.py`
+        raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
+
+
+_OUR_FRAMES = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -1,11 +1,8 @@
-"""Tools for the tests of ragspan's users.
+"""Tools for the tests of ragspan's users: what keeps records, scores and spans, a judge with fixed verdicts, and an assertion.
 
-A sink that keeps records, a judge with fixed verdicts, OpenTelemetry providers that keep their data, and an assertion about
-scores.
-
-    sink = RecordingSink()
-    chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
-    assert sink.records()[0].response == "..."
+sink = RecordingSink()
+chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
+assert sink.records()[0].response == "..."
 """
 
 from __future__ import annotations
@@ -101,29 +98,25 @@ class FakeJudge:
         return [Vote(grounded=grounded, explanation=text) for grounded in _repeated(self.votes, votes)]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
-        text = self.explanations.get("rating")
-        return [Rating(value=value, explanation=text) for value in _repeated(self.ratings, ratings)]
+        return self._rate(self.ratings, ratings)
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        if self.claims is not None:
-            return list(self.claims)
-        return [record.response] if record.response else []
+        return [record.response] if self.claims is None and record.response else list(self.claims or ())
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:  # noqa: ARG002  as above
         text = self.explanations.get("claim")
+        verdicts = [_VERDICTS[supported] for supported in _repeated(self.supported, len(claims))]
         return [
-            ClaimVerdict(index=index, verdict=_VERDICTS[supported], claim=claim, explanation=text)
-            for index, (claim, supported) in enumerate(zip(claims, _repeated(self.supported, len(claims)), strict=True))
+            ClaimVerdict(index=index, verdict=verdict, claim=claim, explanation=text)
+            for index, (claim, verdict) in enumerate(zip(claims, verdicts, strict=True))
         ]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        text = self.explanations.get("chunk")
-        useful = _repeated(self.useful, len(record.contexts or ()))
+        text, useful = self.explanations.get("chunk"), _repeated(self.useful, len(record.contexts or ()))
         return [ContextVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
-        text = self.explanations.get("rating")
-        return [Rating(value=value, explanation=text) for value in _repeated(self.answer_relevance, ratings)]
+        return self._rate(self.answer_relevance, ratings)
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         return self._rate_contexts(record, self.context_relevance)
@@ -131,9 +124,11 @@ class FakeJudge:
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         return self._rate_contexts(record, self.utilization)
 
+    def _rate(self, values: Sequence[float], count: int) -> list[Rating]:
+        return [Rating(value=value, explanation=self.explanations.get("rating")) for value in _repeated(values, count)]
+
     def _rate_contexts(self, record: RagRecord, values: Sequence[float]) -> list[ContextRating]:
-        text = self.explanations.get("chunk")
-        ratings = _repeated(values, len(record.contexts or ()))
+        text, ratings = self.explanations.get("chunk"), _repeated(values, len(record.contexts or ()))
         return [ContextRating(index=index, value=value, explanation=text) for index, value in enumerate(ratings)]
 
 
@@ -209,13 +204,16 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.evaluate.gates import Gate, check_gates, lowest, require_metrics
+    from ragspan.evaluate.gates import Gate, Kind, check_gates, lowest, require_metrics
     from ragspan.evaluate.plans import evaluate
     from ragspan.metrics.metric_catalogue import metric_names
 
-    gates = [Gate(metric=metric, kind="mean", minimum=least) for metric, least in minimums.items()]
-    gates += [Gate(metric=metric, kind="passing", minimum=least) for metric, least in (passing or {}).items()]
-    gates += [Gate(metric=metric, kind="none_below", minimum=least) for metric, least in (none_below or {}).items()]
+    asked: dict[Kind, Mapping[str, float]] = {
+        "mean": minimums,
+        "passing": passing or {},
+        "none_below": none_below or {},
+    }
+    gates = [Gate(metric=metric, kind=kind, minimum=least) for kind in asked for metric, least in asked[kind].items()]
     SHARE.check("min_scored", min_scored)
     if not gates:
         raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")

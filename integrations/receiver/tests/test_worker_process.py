@@ -206,7 +206,6 @@ def refused(*arguments, **environment):
         ("--judge oracle", {}, "there is no judge 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),
-        ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel' or 'console'"),
     ],
 )
 def test_an_option_or_a_setting_that_cannot_be_used_is_named(option, environment, said):

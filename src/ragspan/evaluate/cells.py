@@ -12,13 +12,15 @@ from typing import Any
 
 from ragspan.arguments import with_article
 from ragspan.exceptions import ConfigurationError
-from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.records import RetrievedContext, as_contexts
 
 _MISSING_WORD = re.compile(r"\s*(-?nan|-?NaN|<NA>|NaT|None|null|NULL|Null|nil|N/A|n/a|NA|#N/A|#NA)\s*")
 """What programs write where there is nothing: `str` and `astype(str)`, databases, spreadsheets and R do."""
 _PRINTED = re.compile(r"""\[\s*(['"]|nan\b|\w+\(|<).*[\])>]|array\(.*\)""", re.DOTALL)
 """A list of texts or objects that NumPy, pandas or a framework has printed."""
+GOOD = frozenset(["1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"])
+BAD = frozenset(["0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded", "hallucinated"])
+"""People's labels of responses."""
 
 
 class CellError(ValueError):
@@ -53,10 +55,10 @@ def label_in(cell: object) -> bool | None:
     """What people say of a response: whether it is good; None where they do not say."""
     if identifier_of(cell) is None:
         return None
-    try:
-        return label_of(cell)
-    except ValueError:  # whose message quotes the cell
-        raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}") from None
+    word = str(cell).strip().lower().removesuffix(".0")
+    if word in GOOD or word in BAD:
+        return word in GOOD
+    raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}")
 
 
 def json_of(text: str) -> Any:

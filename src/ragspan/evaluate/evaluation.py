@@ -24,7 +24,6 @@ from ragspan.evaluate.estimates import LEAST_LABELS
 from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import SUMMARY_HEADER, MetricSummary, named_counts
 from ragspan.judge_share import JudgeShare
-from ragspan.notebook import table
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.usage import Usage
 
@@ -84,13 +83,6 @@ class Evaluation:
         return "\n".join(line.rstrip() for line in written.getvalue().strip("\n").splitlines())
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        rows = [(*summary.cells(), summary.reasons) for summary in self.summary.values()]
-        title = f"{self.source or 'Evaluation'}: {self.rows:,} rows, {sum(self.skipped.values()):,} skipped"
-        title += "" if self.is_complete else " (interrupted)"
-        return table(title, rows, header=(*SUMMARY_HEADER, "not scored"))
 
     @property
     def is_scored(self) -> bool:

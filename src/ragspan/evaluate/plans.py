@@ -255,7 +255,6 @@ async def ascore(
         metric_timeout=settings.metric_timeout,
         judging="thread",
         score_unsampled=True,
-        drain_on_sigterm=False,
         name="ragspan-score",
     )
     try:

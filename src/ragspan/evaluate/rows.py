@@ -29,7 +29,7 @@ from ragspan.exceptions import TableError
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
 from ragspan.metrics.metric import Metric
-from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, html_of
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
@@ -94,10 +94,6 @@ class EvaluatedRow:
             outcome = self.outcomes[metric]
             explanation = outcome.explanation if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return html_of(self.record, self.outcomes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

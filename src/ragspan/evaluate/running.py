@@ -262,7 +262,6 @@ class _Run:
             waits_for_budget=True,
             metric_timeout=settings.metric_timeout,
             exit_timeout=0,
-            drain_on_sigterm=False,  # whatever is done is in the file of rows
             judging=settings.judging,
             name="ragspan-evaluate",
         )

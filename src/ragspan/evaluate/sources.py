@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragspan.arguments import meant
+from ragspan.evaluate.cells import BAD, GOOD
 from ragspan.evaluate.written_files import replacing, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
-from ragspan.labelled import BAD, GOOD
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import shown_url
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.json_values import count_values
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -223,7 +222,8 @@ async def _read_bounded(response: Any) -> None:
                 break
     await response.stream.aclose()
     del body[MAX_BODY:]
-    content = bytes(body) if count_values(body, _MAX_VALUES) <= _MAX_VALUES else b""
+    # What a bracket or a comma begins: values in texts count, too.
+    content = bytes(body) if sum(map(body.count, (b"{", b"[", b","))) <= _MAX_VALUES else b""
     if response.has_redirect_location and (elsewhere := _other_origin(response)):
         del response.headers["Location"]
         response.headers["Content-Type"] = "application/json"

@@ -14,7 +14,7 @@ from ragspan.records.contexts import (
     as_contexts,
     identifier,
 )
-from ragspan.records.record import AnswerStatus, Capture, RagRecord, RecordSink, UnknownContexts, named_texts
+from ragspan.records.record import AnswerStatus, Capture, RagRecord, RecordSink, UnknownContexts
 from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
 
 __all__ = [
@@ -36,5 +36,4 @@ __all__ = [
     "as_background",
     "as_contexts",
     "identifier",
-    "named_texts",
 ]

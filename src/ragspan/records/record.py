@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_a
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, without_texts
-from ragspan.notebook import table
 from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_as, write_json
 from ragspan.records.contexts import (
     MAX_BACKGROUND,
     Background,
-    BackgroundKind,
     RetrievedContext,
     as_background,
     as_contexts,
@@ -28,13 +26,6 @@ AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 UnknownContexts: TypeAlias = Literal[
     "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much"
 ]
-_NEW = (  # words of newer releases
-    ("status", AnswerStatus, "aborted"),
-    ("contexts_unknown", UnknownContexts, None),
-    ("kind", BackgroundKind, "other"),
-)
-_CONTEXTS_SHOWN = 3
-"""In a notebook."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,10 +143,6 @@ class RagRecord:
     def to_record(self) -> RagRecord:
         return self
 
-    def _repr_html_(self) -> str:
-        state = "" if self.status == "complete" else f" · {self.status}"
-        return table(f"{self.name} {self.record_id}{state}", named_texts(self))
-
     def to_json(self) -> str:
         """The record as JSON text, of which `from_json` makes an equal record.
 
@@ -165,26 +152,18 @@ class RagRecord:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
-        """The record that `to_json` wrote; unknown fields are ignored, and words of newer releases replaced.
+        """The record that `to_json` wrote; unknown fields are ignored.
 
         Raises:
             RecordError: it is not a record, or is too large. The message names the field alone.
         """
-        record = read_as(cls, text, _NEW)
+        record = read_as(cls, text)
         number = sum(map(len, (record.contexts or (), record.evidence, record.background)))
         number += sum(len(search.contexts) for search in record.retrievals)
         number += sum(len(one.given) + len(one.contexts) for one in record.rerankings)
         check("contexts", number, MAX_CONTEXTS)
         check("steps", len(record.steps), MAX_STEPS)
         return record
-
-
-def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
-    """A record's texts with their names, and only the first contexts."""
-    contexts = record.contexts or ()
-    shown = [(f"context {at + 1} of {len(contexts)}", one.text) for at, one in enumerate(contexts[:_CONTEXTS_SHOWN])]
-    shown = shown or [("contexts", "not observed" if record.contexts is None else "none")]
-    return [("question", record.question), *shown, ("response", record.response)]
 
 
 class Capture(Protocol):

@@ -78,7 +78,6 @@ class NatsSink(BackgroundProcessor):
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
             stream's window for duplicates, a record whose acknowledgement was lost may be stored twice.
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
-        drain_on_sigterm: let SIGTERM wait in the same way, as in `ScoringEngine`.
         redact: runs over every text of a record before it is published, as in `ScoringEngine`.
         unknown_contexts: with `"prompt"` workers score answers without known documents by the text of their prompts, as in
             `ScoringEngine`; the sink takes it out of the prompts, which stay here unless spans may have content.
@@ -101,7 +100,6 @@ class NatsSink(BackgroundProcessor):
         drop: DropPolicy = "oldest",
         retry_timeout: float = 600.0,
         exit_timeout: float = 10.0,
-        drain_on_sigterm: bool = True,
         redact: RedactOption = None,
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
@@ -126,7 +124,6 @@ class NatsSink(BackgroundProcessor):
                 drop=drop,
                 concurrency=_IN_FLIGHT,
                 exit_timeout=exit_timeout,
-                drain_on_sigterm=drain_on_sigterm,
                 name=name,
             ),
             is_enabled=enabled,

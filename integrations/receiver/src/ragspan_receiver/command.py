@@ -106,8 +106,8 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         check_worker(settings)
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
-    if settings.sink is None:  # this command drains at a signal
-        sink: _Sink = engine_from(settings, providers, drain_on_sigterm=False)
+    if settings.sink is None:
+        sink: _Sink = engine_from(settings, providers)
     else:
         sink = cast("_Sink", sink_from(settings))
     receiver = Receiver(
