@@ -25,7 +25,7 @@ def logging_as_before():
 def test_help_names_every_option_and_what_comes_back():
     shown = CliRunner().invoke(app, ["worker", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
 
-    wanted = "broker stream concurrency metrics judge ack-wait max-deliveries max-ack-pending drain-timeout export-retry-timeout health"
+    wanted = "broker stream concurrency metrics judge ack-wait max-deliveries drain-timeout export-retry-timeout health"
     assert {f"--{name}" for name in wanted.split()} <= set(re.findall(r"--[a-z-]+", shown))
     assert "Exit codes: 0" in " ".join(shown.split())
 
@@ -53,7 +53,6 @@ def refused(*arguments, **environment):
         (("--judge", "oracle"), "there is no judge 'oracle'"),
         (("--ack-wait", "0.5"), "ack_wait is 0.5"),
         (("--max-deliveries", "0"), "max_deliveries is 0"),
-        (("--max-ack-pending", "0"), "max_ack_pending is 0"),
         (("--drain-timeout", "-1"), "drain_timeout is -1"),
         (("--export-retry-timeout", "0"), "export_retry_timeout is 0"),
         (("--health", "nowhere.invalid:8080"), "cannot listen at nowhere.invalid:8080"),

@@ -51,7 +51,7 @@ def sink():
 def reading(sink, clock):
     """A receiver that reads; its clock stands."""
     made = Receiver(sink, limits=BufferLimits(quiet=1), clock=clock)
-    thread = threading.Thread(target=made._read_until_stopped)
+    thread = threading.Thread(target=made.read_until_stopped)
     thread.start()
     yield made
     made.stop()

@@ -14,8 +14,7 @@ ONE, OTHER = b"1" * 16, b"2" * 16
 
 
 def raw(*, root=False, size=100):
-    parent = b"" if root else b"elsewher"
-    return RawSpan(id=os.urandom(8), parent=parent, is_marked=True, encoded=bytes(size), scope="scope")
+    return RawSpan(id=os.urandom(8), is_root=root, is_marked=True, encoded=bytes(size), scope="scope")
 
 
 @pytest.fixture
