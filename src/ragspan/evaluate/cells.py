@@ -19,10 +19,8 @@ _MISSING_WORD = re.compile(r"\s*(-?nan|-?NaN|<NA>|NaT|None|null|NULL|Null|nil|N/
 _PRINTED = re.compile(r"""\[\s*(['"]|nan\b|\w+\(|<).*[\])>]|array\(.*\)""", re.DOTALL)
 """A list of texts or objects that NumPy, pandas or a framework has printed."""
 GOOD = frozenset(["1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"])
-BAD = frozenset(
-    ["0", "false", "no", "n", "fail", "failed", "bad"]
-    + ["incorrect", "wrong", "unsupported", "ungrounded", "hallucinated"]
-)
+_BAD = ("0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded")
+BAD = frozenset([*_BAD, "hallucinated"])
 """People's labels of responses."""
 
 
