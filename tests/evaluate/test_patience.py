@@ -11,7 +11,7 @@ from ragspan import Budget
 from ragspan.evaluate import evaluate, outages
 from ragspan.evaluate.rows import partial_of
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.llm import breaker
+from ragspan.judges.llm import requests
 from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.testing import FakeJudge
@@ -25,7 +25,7 @@ def quick(monkeypatch):
     """Pauses of hundredths of a second."""
     monkeypatch.setattr(outages, "_LONGEST_PAUSE", 0.05)
     monkeypatch.setattr(outages, "_SUSPECT", 0.5)
-    monkeypatch.setattr(breaker, "_PAUSE", 0.2)
+    monkeypatch.setattr(requests, "_PAUSE", 0.2)
 
 
 class Flaky:
