@@ -78,23 +78,6 @@ def test_without_an_exporter_it_says_where_scores_go(examined, variables, state,
     assert findings.of("endpoint") == []
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        (
-            {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "100", "OTEL_BSP_MAX_QUEUE_SIZE": "10"},
-            "OpenTelemetry cannot be set up as OTEL_* says",
-        ),
-        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for 'zipkin'"),
-    ],
-)
-def test_variables_with_which_the_application_would_not_start_are_a_misuse(examined, sent_to, variables, words):
-    finding = examined(**variables)[-1]
-
-    assert finding.is_misuse
-    assert words in finding.found
-
-
 def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
     otlp_listener.answers(401)
 
@@ -120,14 +103,6 @@ def asked(examined, fake_openai):
         ).of("judge")[0]
 
     return ask
-
-
-def test_a_judge_that_denies_what_is_plain_is_a_warning(asked, fake_openai):
-    denies = GROUNDED.replace('"grounded"', '"not_grounded"')
-
-    finding = asked(lambda request: fake_openai.says(*[denies] * request.get("n", 1)))
-
-    assert (finding.state, finding.code) == ("warning", "judge_fails_good_answer")
 
 
 @pytest.mark.parametrize(

@@ -43,19 +43,6 @@ def test_a_wrong_value_is_a_misuse_is_listed_once_and_nothing_is_tried(examined,
 
 
 @pytest.mark.parametrize(
-    "variables",
-    [{"RAGSPAN_JUGDE": "overlap"}, {"RAGSPAN_JUDGE_OPTIONS": '{"timeout": 5}'}],
-    ids=str,
-)
-def test_what_has_no_effect_is_a_warning_with_advice(examined, variables):
-    (warning,) = [one for one in examined(RAGSPAN_EMITTERS="console", **variables) if one.state == "warning"]
-
-    assert warning.code == "without_effect"
-    assert next(iter(variables)) in warning.found
-    assert "docs/settings.md" in warning.advice
-
-
-@pytest.mark.parametrize(
     ("variables", "code"),
     [
         ({"RAGSPAN_ENABLED": "false"}, "turned_off"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
@@ -81,43 +80,9 @@ def split():
     """The rows of a table that could be read, and the bad ones."""
 
     def parted(table):
-        try:
+        with contextlib.closing(table):
             entries = list(table.entries)
-        finally:
-            table.close()
-        is_bad = [isinstance(entry.data, str) for entry in entries]
-        return (
-            [entry for entry, bad in zip(entries, is_bad, strict=True) if not bad],
-            [entry for entry, bad in zip(entries, is_bad, strict=True) if bad],
-        )
+        good = [entry for entry in entries if not isinstance(entry.data, str)]
+        return good, [entry for entry in entries if entry not in good]
 
     return parted
-
-
-@pytest.fixture
-def http_server():
-    """Serves a status for every request, at the URL that is returned."""
-    servers = []
-
-    def serve(status):
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_POST = do_GET
-
-            def log_message(self, *_):
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield serve
-    for server in servers:
-        server.shutdown()
-        server.server_close()

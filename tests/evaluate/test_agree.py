@@ -93,24 +93,6 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
     assert found.failures.by_metric == 0.25
 
 
-def test_labels_are_written_in_many_ways(table):
-    cells = {
-        "yes": True,
-        "No": False,
-        " PASS ": True,
-        "0": False,
-        "1.0": True,
-        "hallucinated": False,
-        "Y": True,
-        "n": False,
-    }
-    written = [" ", *cells, *[""] * 60]
-    path = table(lambda number, is_right: written[number])
-
-    labels = evaluate(path, "completeness", label_column="label", limit=12).labels
-    assert labels == dict(enumerate(cells.values(), start=2))
-
-
 @pytest.mark.parametrize(
     ("cell", "options", "messages"),
     [

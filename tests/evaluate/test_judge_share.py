@@ -11,13 +11,12 @@ from result_lines import result_lines
 
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.gates import Gate, check_gates
-from ragspan.evaluate.plans import plan_from
 from ragspan.evaluate.rows import partial_of
 from ragspan.evaluate.running import run
+from ragspan.evaluate.scoring import plan_from
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence
-from ragspan.testing import RecordingEmitter
 
 METRICS = "context_adherence,completeness,context_utilization,faithfulness"
 
@@ -99,16 +98,6 @@ def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(a
     assert "no estimate for all rows: openai:m scored 3 at random, and 20 are needed" in str(evaluation)
 
 
-def test_a_row_is_sent_once_with_the_score_that_counts(asked_judge):
-    emitter = RecordingEmitter()
-    evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, emitters=[emitter])
-
-    assert sorted(one.record.record_id for one in emitter.scored) == sorted(one.record_id for one in some_answers(40))
-    assert sum(one.asked is not None for one in emitter.scored) == 8
-    for one in emitter.scored:
-        assert {score.judge for score in one.outcomes.values()} == {"openai:m" if one.asked else "overlap"}
-
-
 # Resumed, failed, too dear
 
 
@@ -166,21 +155,6 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     assert "the judge scored none of the rows" in result.trouble
     assert again.summary["context_adherence"].asked.scored == 8
     assert not partial_of(output).exists()
-
-
-def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint, monkeypatch, write_jsonl):
-    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
-    monkeypatch.setenv("OPENAI_API_KEY", "-")
-    monkeypatch.setenv("RAGSPAN_JUDGE_SHARE", "0.2")
-    monkeypatch.setenv("RAGSPAN_JUDGE", "openai:m")
-    rows = [
-        {**json.loads(one.to_json()), "label": "no" if one.record_id[-1] != "0" else "yes"} for one in some_answers(20)
-    ]
-    told = command("agree", write_jsonl(rows), "--metrics", "context_adherence")
-
-    assert told.exit_code == 0
-    assert "20 (" in told.stdout
-    assert len(endpoint.requests) >= 20
 
 
 @pytest.mark.parametrize("share", [0, 1.5, "a fifth", "0.2:0.3"])

@@ -112,13 +112,6 @@ def test_a_row_becomes_a_record_with_all_that_it_has(rows):
     assert record.metadata == {"model": "m", "tenant": "t"}
 
 
-def test_rows_without_an_id_are_named_by_their_number(rows):
-    del rows[0]["id"], rows[1]["id"]
-    entries, _ = read(*rows[:2])
-
-    assert [entry.record.record_id for entry in entries] == ["row-1", "row-2"]
-
-
 def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
     (as_it_is, row), _ = read(RECORD, rows[0])
     (as_json,), reader = read(json.loads(RECORD.to_json()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sys
 
 import pandas as pd
 import polars as pl
@@ -12,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from ragspan.evaluate.tables import table_of
-from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.exceptions import TableError
 from ragspan.records import RagRecord
 
 ROWS = [{"question": "a", "contexts": ["x", "y"]}, {"question": None, "contexts": []}]
@@ -192,9 +191,3 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
     assert (list(table.columns), table.count) == (["question", "prediction", "scores"], 3)
     good, bad = split(table)
     assert (data_of(good), [entry.row for entry in good], bad) == (rows, [1, 2, 3], [])
-
-
-def test_without_pyarrow_it_says_what_to_install(read, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigurationError, match=r"ragspan\[datasets\]"):
-        read(b"", "t.parquet")

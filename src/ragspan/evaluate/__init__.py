@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragspan.evaluate.evaluation import Evaluation
-    from ragspan.evaluate.plans import evaluate
     from ragspan.evaluate.rows import BadRow, EvaluatedRow, ResultFile
+    from ragspan.evaluate.scoring import evaluate
     from ragspan.evaluate.summaries import MetricSummary
 
 __all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile", "evaluate"]
 
 # The command line imports the options of its commands from this package; only a command that runs needs the engine.
-_LAZY = {"Evaluation": "evaluation", "MetricSummary": "summaries", "evaluate": "plans"}
+_LAZY = {"Evaluation": "evaluation", "MetricSummary": "summaries", "evaluate": "scoring"}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,11 +20,11 @@ from ragspan.defaults import emitter_from
 from ragspan.evaluate.evaluation import Evaluation, parts
 from ragspan.evaluate.gates import check_gates, parse_gates, require_metrics
 from ragspan.evaluate.label_agreement import MEASURES, agreement
-from ragspan.evaluate.plans import plan_from
 from ragspan.evaluate.progress import progress_on_stderr
 from ragspan.evaluate.report import write_report
 from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.running import run
+from ragspan.evaluate.scoring import plan_from
 from ragspan.evaluate.sources import stored_answers
 from ragspan.evaluate.written_files import replacing, require_apart
 from ragspan.exceptions import ConfigurationError, TableError

@@ -13,34 +13,43 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+from ragspan.arguments import SECONDS, WHOLE
+from ragspan.config import Settings, is_enabled
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.emitter_group import EmitterGroup
-from ragspan.engine.judge_share_decisions import TableDecisions, beside_screen
+from ragspan.engine.judge_share_decisions import TableDecisions, beside_screen, check_share
 from ragspan.engine.metric_judges import screens_of, spenders_of
 from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.threads import Deadline
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.outages import OutageRetry
-from ragspan.evaluate.plans import Plan, outside_loop
 from ragspan.evaluate.progress import RunProgress, is_replaced
-from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow, RowWriter
+from ragspan.evaluate.records import ColumnChoices, RecordReader
+from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow, RowWriter, partial_of
 from ragspan.evaluate.tables import STANDARD_INPUT, Table, table_of
+from ragspan.evaluate.written_files import require_apart, require_jsonl
+from ragspan.exceptions import ConfigurationError
+from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import doubt_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_passing
 from ragspan.redaction import RedactedRecord
+from ragspan.telemetry.emitter_protocols import Emitter
 from ragspan.throttled_log import ThrottledLog
 
+_T = TypeVar("_T")
 _Row: TypeAlias = "EvaluatedRow | BadRow"
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
@@ -49,6 +58,71 @@ _TICK = 0.5  # seconds between two looks at `Plan.stop` and at outages
 _FLUSH_TIMEOUT = 30.0  # seconds for further emitters to send what they hold
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
 _NOT_ASKED = NotApplicable(reason="not_asked")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What one evaluation is to do.
+
+    Raises:
+        ConfigurationError: something in it cannot be right; the message names it.
+    """
+
+    data: Any
+    metrics: Sequence[Metric]
+    settings: Settings
+    budget: Budget | None = None
+    columns: ColumnChoices = field(default_factory=dict)
+    by: Sequence[str] = ()
+    output: Path | None = None
+    resume: bool = False
+    limit: int | None = None
+    patience: float | None = None
+    has_share: bool = True
+    """Ask the judge about `settings.judge_share` of the rows; False asks it about all of them."""
+    emitters: Sequence[Emitter] = ()
+    ends_on_ctrl_c: bool = False
+    """Ctrl-C ends the evaluation with what is done, in place of a `KeyboardInterrupt`."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, the evaluation ends with what is done."""
+    on_begin: Callable[[str], None] = lambda _: None
+    """Called with what is read as what, in a line."""
+    on_row: Callable[[RunProgress], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        if not is_enabled():
+            raise ConfigurationError("RAGSPAN_ENABLED is false, so nothing would be scored")
+        if not self.metrics:
+            raise ConfigurationError("metrics is empty: name one at least")
+        WHOLE.or_none().check_fields(self, "limit")
+        SECONDS.or_none().check_fields(self, "patience")
+        if self.output is not None:
+            require_jsonl(self.output, "output")
+            written = {"the output": self.output, "its .partial file": partial_of(self.output)}
+            require_apart({"the table": self.data}, written)
+        elif self.resume:
+            raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
+        if self.share is not None:
+            check_share(self.metrics)
+
+    @property
+    def share(self) -> JudgeShare | None:
+        """Of the rows, that the judge is asked about; None asks it about all."""
+        return self.settings.judge_share if self.has_share else None
+
+
+def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
+    """Call what runs an event loop, in a thread of its own where one runs in this thread already; `stop` is called on Ctrl-C there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:
+        try:
+            return pool.submit(contextvars.copy_context().run, work).result()
+        except KeyboardInterrupt:
+            stop()
+            raise
 
 
 def run(plan: Plan) -> Evaluation:

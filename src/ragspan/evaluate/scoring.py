@@ -1,28 +1,21 @@
-"""`evaluate` and `score`: a table or one answer in, scores out. A plan says what one evaluation is to do; `running` does it."""
+"""`evaluate` and `score`: a table or one answer in, scores out."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from ragspan.arguments import SECONDS, WHOLE
-from ragspan.config import Settings, is_enabled, settings_with
+from ragspan.config import Settings, settings_with
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget, ScoringEngine
-from ragspan.engine.judge_share_decisions import check_share
 from ragspan.evaluate.evaluation import Evaluation
-from ragspan.evaluate.progress import RunProgress, progress_on_stderr
-from ragspan.evaluate.records import PARTS, ColumnChoice, ColumnChoices
-from ragspan.evaluate.rows import partial_of
-from ragspan.evaluate.written_files import require_apart, require_jsonl
+from ragspan.evaluate.progress import progress_on_stderr
+from ragspan.evaluate.records import PARTS, ColumnChoice
+from ragspan.evaluate.running import Plan, outside_loop, run
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judge_share import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice
@@ -32,8 +25,6 @@ from ragspan.outcomes import ScoredRecord
 from ragspan.process import in_use
 from ragspan.records import RagRecord
 from ragspan.telemetry.emitter_protocols import Emitter
-
-_T = TypeVar("_T")
 
 
 def evaluate(
@@ -90,61 +81,8 @@ def evaluate(
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
     options = locals()
-    from ragspan.evaluate.running import run
-
     with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as on_row:
         return run(plan_from(options, emitters=emitters, on_row=on_row))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """What one evaluation is to do.
-
-    Raises:
-        ConfigurationError: something in it cannot be right; the message names it.
-    """
-
-    data: Any
-    metrics: Sequence[Metric]
-    settings: Settings
-    budget: Budget | None = None
-    columns: ColumnChoices = field(default_factory=dict)
-    by: Sequence[str] = ()
-    output: Path | None = None
-    resume: bool = False
-    limit: int | None = None
-    patience: float | None = None
-    has_share: bool = True
-    """Ask the judge about `settings.judge_share` of the rows; False asks it about all of them."""
-    emitters: Sequence[Emitter] = ()
-    ends_on_ctrl_c: bool = False
-    """Ctrl-C ends the evaluation with what is done, in place of a `KeyboardInterrupt`."""
-    stop: threading.Event = field(default_factory=threading.Event)
-    """Once it is set, the evaluation ends with what is done."""
-    on_begin: Callable[[str], None] = lambda _: None
-    """Called with what is read as what, in a line."""
-    on_row: Callable[[RunProgress], None] = lambda _: None
-
-    def __post_init__(self) -> None:
-        if not is_enabled():
-            raise ConfigurationError("RAGSPAN_ENABLED is false, so nothing would be scored")
-        if not self.metrics:
-            raise ConfigurationError("metrics is empty: name one at least")
-        WHOLE.or_none().check_fields(self, "limit")
-        SECONDS.or_none().check_fields(self, "patience")
-        if self.output is not None:
-            require_jsonl(self.output, "output")
-            written = {"the output": self.output, "its .partial file": partial_of(self.output)}
-            require_apart({"the table": self.data}, written)
-        elif self.resume:
-            raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
-        if self.share is not None:
-            check_share(self.metrics)
-
-    @property
-    def share(self) -> JudgeShare | None:
-        """Of the rows, that the judge is asked about; None asks it about all."""
-        return self.settings.judge_share if self.has_share else None
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
@@ -179,20 +117,6 @@ def metrics_of(
     if isinstance(chosen, str):
         chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     return metrics_from(settings, chosen, judge=judge)
-
-
-def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
-    """Call what runs an event loop, in a thread of its own where one runs in this thread already; `stop` is called on Ctrl-C there."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:
-        try:
-            return pool.submit(contextvars.copy_context().run, work).result()
-        except KeyboardInterrupt:
-            stop()
-            raise
 
 
 # One answer ----------------------------------------------------------------------------------------------------------
