@@ -198,8 +198,8 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.evaluate.evaluation import evaluate
     from ragspan.evaluate.gates import Gate, Kind, check_gates, lowest, require_metrics
+    from ragspan.evaluate.scoring import evaluate
     from ragspan.metrics.metric_catalogue import metric_names
 
     asked: dict[Kind, Mapping[str, float]] = {
