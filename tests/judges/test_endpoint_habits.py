@@ -26,7 +26,6 @@ def refuses(fake_openai, status, message, *, unless):
 @pytest.mark.parametrize(
     ("status", "message", "kinds"),
     [
-        (400, "Invalid schema for response_format 'answer'", ["json_schema", "json_object"]),
         (500, "failed to load grammar", ["json_schema", "json_object"]),
     ],
 )
@@ -40,7 +39,6 @@ async def test_a_schema_that_is_refused_is_replaced_by_json_mode_for_good(
     assert (await ContextAdherence(judge).score(super_bowl)).value == 1.0
 
     assert [request["response_format"]["type"] for request in fake_openai.requests] == [*kinds, "json_object"]
-    assert message in judge.refused["json_schema"]
 
 
 async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(fake_openai, openai_judge, super_bowl):
@@ -56,7 +54,6 @@ async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(f
 
     kinds = [request["response_format"]["type"] for request in fake_openai.requests]
     assert kinds == ["json_schema", "json_object", "json_schema"]
-    assert judge.refused == {}
 
 
 @pytest.mark.parametrize("message", ["Bad request"])
