@@ -178,8 +178,8 @@ class BackgroundProcessor(ABC):
         """Name in the log what the end of the process has cost. Who submits from now on waits a moment for that end, uncounted."""
         self._held = Deadline(_LONGEST_HOLD)
         time.sleep(_GRACE)  # for those who are in `submit`
-        waited = f"RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s"
-        self._tell_drops(f"answers that are not scored, because the process ended: %d ({waited})")
+        waited = f" (RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s)" if self.exit_timeout else ""  # as tables have it
+        self._tell_drops(f"answers that are not scored, because the process ended: %d{waited}")
 
     def end(self, timeout: float) -> ShutdownReport:
         """Shut down, and leave it to `tell_end` to say what that has cost."""

@@ -41,3 +41,33 @@ def test_a_stream_is_called_by_its_name():
         read_completions('data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n')
 
     assert not raised.value.outage, "waiting does not mend it"
+
+
+@pytest.mark.parametrize(
+    ("usage", "usd"),
+    [
+        (
+            {"prompt_tokens": 9, "cost": 0.00014, "cost_details": {"upstream_inference_cost": None}},
+            0.00014,
+        ),
+        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),
+    ],
+)
+def test_what_a_provider_says_that_it_charges_is_the_cost(usage, usd):
+    [completion] = read_completions(chat("a", usage=usage))
+
+    assert completion.usage.usd == (None if usd is None else pytest.approx(usd))
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "a"}], "a"),
+        ([{"type": "output_text", "text": "a", "annotations": []}], "a"),
+        (["a", "b"], "ab"),
+    ],
+)
+def test_content_may_be_in_parts(content, text):
+    [completion] = read_completions({"choices": [{"message": {"content": content}}]})
+
+    assert completion.text == text
