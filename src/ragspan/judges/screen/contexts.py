@@ -13,7 +13,6 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -49,11 +48,10 @@ class Context:
         structure = read_structure(even)
         self.structured = structure is not None
         """True for JSON: its sentences are statements made of paths and values."""
-        self.flags: Sequence[Flag] = structure.flags if structure else ()
+        self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._text, self._language = even, language
         lines = [
-            (line, [key for key in known.read(line) if key != END])
-            for line in (structure.statements if structure else ())
+            (line, [key for key in known.read(line) if key != END]) for line in (structure[0] if structure else ())
         ]
         self._stated = [line for line, keys in lines if keys]
         self._facts: dict[int, Facts] = {}
@@ -156,16 +154,28 @@ class Place(NamedTuple):
     sentence: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Near:
-    """A context sentence beside a claim."""
+    """A context sentence beside a claim.
 
-    place: Place
-    share: float
-    """The share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
-    facts: Facts
-    carried: frozenset[str]
-    """The content of the sentence before, where it has a pronoun that may mean something there."""
+    Args:
+        context: it stands there.
+        place: where it stands.
+        share: the share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1.
+    """
+
+    def __init__(self, context: Context, place: Place, share: float) -> None:
+        self.place, self.share, self._context = place, share, context
+        self.keys = context.keys_of(place.sentence)
+
+    @Lazy
+    def facts(self) -> Facts:
+        return self._context.facts(self.place.sentence)
+
+    @Lazy
+    def carried(self) -> frozenset[str]:
+        """The content of the sentence before, where it has a pronoun that may mean something there."""
+        refers = self.place.sentence and not _REFERRING.isdisjoint(self.keys)
+        return content_of(self._context.keys_of(self.place.sentence - 1) if refers else ())
 
 
 class Index(dict[str, int]):
@@ -264,13 +274,8 @@ class Index(dict[str, int]):
             # What a sentence with a pronoun speaks of may stand in the one before.
             carried = bits << 1 & self._referring if bits else 0
             _count(planes, (bits | carried) & self._prose, weights[word])
-        return [self._near(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
-
-    def _near(self, place: Place, share: float) -> Near:
-        context, at = self.contexts[place.context], place.sentence
-        refers = at and not _REFERRING.isdisjoint(context.keys_of(at))
-        before = context.keys_of(at - 1) if refers else ()
-        return Near(place=place, share=share, facts=context.facts(at), carried=content_of(before))
+        best = [(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
+        return [Near(self.contexts[place.context], place, share) for place, share in best]
 
     @Lazy
     def _referring(self) -> int:

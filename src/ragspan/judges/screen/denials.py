@@ -75,8 +75,7 @@ def _may_turn(claim: Claim) -> bool:
     turning, phrases = _turning_keys(), english().phrases.keys()
     opposites = turning.union(*(english().opposites.get(word, ()) for word in claim.facts.content))
     return not turning.isdisjoint(claim.facts.keys) or any(
-        not opposites.isdisjoint(near.facts.keys) or not phrases.isdisjoint(pairwise(near.facts.keys))
-        for near in claim.near
+        not opposites.isdisjoint(near.keys) or not phrases.isdisjoint(pairwise(near.keys)) for near in claim.near
     )
 
 
