@@ -60,18 +60,12 @@ def outcomes_of(record):
 ANSWER = prose(3000)
 
 
-def markdown(rows):
-    lines = [f"| Row {at} | {at * 7 % 1000} | {at * 11 % 1000} |" for at in range(rows)]
-    return "\n".join(["| name | price | stock |", "|---|---|---|", *lines])
-
-
 HOSTILE = {
     "10,000 contexts": lambda: ([prose(60)] * 10_000, ANSWER),
     "100,000 sentences in the response": lambda: ([ANSWER], "Ab c. " * 100_000),
     "one token": lambda: (["a" * 10_000_000], "b" * 10_000_000),
     "words of all scripts": lambda: ([signs([*LETTERS, *" " * 20_000])], signs([*LETTERS, *" " * 20_000])),
     "one run of Chinese": lambda: ([signs(HAN)], signs(HAN)),
-    "a long table": lambda: ([markdown(3000)], " ".join(f"Row {at} has price {at}." for at in range(600))),
 }
 
 

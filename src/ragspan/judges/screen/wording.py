@@ -17,22 +17,18 @@ def explain_answer(analysis: Analysis) -> str:
     grades, verdict = analysis.grades, analysis.verdict
     if not grades:
         return "The response has no content that a context could hold."
-    found = [grade for grade in grades if grade.findings]
-    if found:
-        worst = min(found, key=lambda grade: grade.score)
+    worst = min(grades, key=lambda grade: (not grade.findings, grade.score))
+    if worst.findings:
         return explain_finding(worst.findings[0], worst.sentence, analysis)
-    worst = min(grades, key=lambda grade: grade.score)
     if verdict == "unsupported":
         return f"The contexts hold hardly anything of the response. {_beside(worst, analysis)}"
     if worst.declines_rightly:
         return f"The response declines, and {UNRELATED}."
-    if verdict == "supported":
-        return f"Nothing was found that the contexts contradict. {_closeness(worst, analysis)}"
     reason = next((grade.unsure for grade in grades if grade.unsure), None)
     if reason is not None:
         return f"Words do not show whether the response is right: {reason}."
-    closeness = _closeness(worst, analysis)
-    return f"Nothing was found that the contexts contradict, but much is said in other words. {closeness}"
+    worded = "" if verdict == "supported" else ", but much is said in other words"
+    return f"Nothing was found that the contexts contradict{worded}. {_closeness(worst, analysis)}"
 
 
 def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
