@@ -56,29 +56,30 @@ class Context:
         self._stated = [line for line, keys in lines if keys]
         self._facts: dict[int, Facts] = {}
         self._lines: dict[int, str] = {}
-        self.keys: list[str] = []
-        """The keys of the words of all sentences, in order."""
-        self.places: defaultdict[str, int] = defaultdict(int)
-        """For each key the sentences that have it, as the bits of an integer."""
-        self._ends = [0]
         ended = [key for _, keys in lines for key in (*keys, END)] if structure else [*known.read(even), END]
-        bit, places, start = 1, self.places, 0
+        places: defaultdict[str, int] = defaultdict(int)
+        bit, start, ends, words = 1, 0, [0], list[str]()
         while start < len(ended):
             end = ended.index(END, start)
             if end > start:
                 sentence = ended[start:end]
                 for key in sentence:
                     places[key] |= bit
-                self.keys += sentence
-                self._ends.append(len(self.keys))
+                words += sentence
+                ends.append(len(words))
                 bit <<= 1
             start = end + 1
+        # Tuples and dictionaries of plain values cost the garbage collector nothing.
+        self.keys, self._ends = tuple(words), tuple(ends)
+        """The keys of the words of all sentences, in order."""
+        self.places = dict(places)
+        """For each key the sentences that have it, as the bits of an integer."""
 
     def __len__(self) -> int:
         """How many sentences it has."""
         return len(self._ends) - 1
 
-    def keys_of(self, index: int) -> list[str]:
+    def keys_of(self, index: int) -> tuple[str, ...]:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
@@ -211,7 +212,7 @@ class Index(dict[str, int]):
         context = bisect_right(self._firsts, number + _GAP) - 1
         return Place(context, number - self._firsts[context])
 
-    def keys_at(self, place: Place) -> list[str]:
+    def keys_at(self, place: Place) -> tuple[str, ...]:
         return self.contexts[place.context].keys_of(place.sentence)
 
     def text_at(self, place: Place) -> str:

@@ -174,21 +174,20 @@ class OverlapJudge:
 
     def _evidence(self, record: RagRecord) -> Analysis:
         """Of contexts and background."""
-        return session_of(record).get_or_make((self, "evidence"), lambda: self._with_background(record))
 
-    def _with_background(self, record: RagRecord) -> Analysis:
-        shown = shown_background(record)
-        alone = self._analysis(record)
-        if not shown:
-            return alone
-        has_contexts = any(context.text.strip() for context in record.contexts or ())
-        documents = len(record.contexts or ())
-        return Analysis(
-            as_evidence(record, shown), self._reader, alone=alone if has_contexts else None, documents=documents
-        )
+        def make() -> Analysis:
+            shown, alone = shown_background(record), self._analysis(record)
+            if not shown:
+                return alone
+            contexts = record.contexts or ()
+            has_contexts = any(context.text.strip() for context in contexts)
+            evidence = as_evidence(record, shown)
+            return Analysis(evidence, self._reader, alone=alone if has_contexts else None, documents=len(contexts))
+
+        return session_of(record).get_or_make((self, "evidence"), make)
 
 
 def _shared(analysis: Analysis) -> list[float]:
-    """How much of the response each context shares, 0..2; kept for both questions about it."""
+    """How much of the response each context shares, 0..1; kept for both questions about it."""
     claims, contexts = analysis.compared_claims, analysis.each_context
     return session_of(analysis.record).get_or_make((analysis, "shared"), lambda: shared_with_response(claims, contexts))
