@@ -111,8 +111,9 @@ def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(
         evaluate(changed(table), **{"metrics": METRICS, **options}, judge=judge, output=output, resume=True)
 
 
-async def test_it_works_inside_a_running_loop(rows, judge):
+async def test_it_works_inside_a_running_loop_and_says_nothing_of_signals(rows, judge, caplog):
     assert evaluate(rows, METRICS, judge=judge).summary["faithfulness"].scored == 2
+    assert caplog.text == ""
 
 
 # Results --------------------------------------------------------------------------------------------------------------
