@@ -22,8 +22,7 @@ from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
-_WORKERS = "ragspan_worker"
-"""The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
+_WORKERS = "ragspan_worker"  # the entry-point group of its programs
 _MISSING = {
     "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
     "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
