@@ -75,7 +75,10 @@ def screen_question(record: RagRecord) -> NotApplicable | None:
 
 def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if record.contexts is None:
-        detail = _UNKNOWN.get(record.contexts_unknown or "", "nothing shows which documents the model saw")
+        why = "nothing shows which documents the model saw"
+        if record.prompts_seen:
+            why += '; unknown_contexts="prompt" takes a prompt of eight words and more beside the question as evidence'
+        detail = _UNKNOWN.get(record.contexts_unknown or "", why)
         return NotApplicable(reason="contexts_unknown", detail=detail)
     has_text = any(context.text.strip() for context in record.contexts)
     return None if has_text else NotApplicable(reason="no_contexts")
