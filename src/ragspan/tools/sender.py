@@ -357,10 +357,7 @@ class Sender(Generic[Item]):
                         self._changed.wait(_left(min(wait_until, self.next_due() or math.inf)))
 
     def _flush_spans(self, seconds: float, *, is_due: bool = False) -> None:
-        """Have the spans exported that the items are for, in a thread of its own: an exporter may hang.
-
-        Who is due says for how long all wait.
-        """
+        """Have the spans exported in a thread of its own: an exporter may hang. Who is due says for how long all wait."""
         if not self._follows_spans:
             return
         with self._changed:
@@ -382,11 +379,7 @@ class Sender(Generic[Item]):
             thread.join(min(left, _LOOK))
 
     def _report(self, trouble: BaseException | None = None) -> bool:
-        """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
-
-        Returns whether anything ended. Of an exception only the type is logged, and the text only of `Unavailable` and
-        `ExportError`, which is a reason.
-        """
+        """Count what ended, and log what was lost and what went wrong; whether anything ended."""
         with self._changed:
             news, self._told = self._totals - self._told, self._totals.copy()
             waiting = len(self._entries)
