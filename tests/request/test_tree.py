@@ -65,10 +65,7 @@ def test_a_search_and_a_model_make_a_record():
 def test_a_reranker_that_was_seen_is_shown():
     program = Program()
     found = program.search(MOTOR, PUMP)
-    given = [SeenDocument(document, rank, None) for rank, document in enumerate(documents(MOTOR, PUMP))]
-    step = RerankStep(
-        name="rerank", parent=program.root, started_ns=program.now(), query=QUESTION, given=given, found=given[1:]
-    )
+    step = RerankStep(name="rerank", parent=program.root, started_ns=program.now(), query=QUESTION, inputs=found.output)
     program.tree.end(program.tree.begin(step), program.now(), found.output[1:])
     program.model(ANSWER)
     record = program.ends(ANSWER)
