@@ -255,13 +255,6 @@ def test_what_a_program_masked_is_not_in_the_text(write):
     assert shown(f"Use:\n{write(masked)}\nAnswer!", CONTACT)[0] == [masked]
 
 
-def test_masks_at_the_edges_of_a_text_belong_to_it():
-    text = "Anna Smith of Graz runs the boiler room of the whole house since 1999"
-    masked = "[NAME] of <CITY> runs the boiler room of the whole house since ****"
-
-    assert shown(f"Source: a.pdf\n{masked}\n", text) == ([masked], ["Source: a.pdf"])
-
-
 def test_a_text_is_cut_where_the_prompt_cuts_it():
     text = f"{BETA} Its reports go to the head office by courier, and copies of them to the archive in Turin."
 
@@ -284,36 +277,6 @@ def test_another_text_between_the_pieces_of_one_is_not_a_part_of_it():
 
     assert other == CONTACT
     assert "boiler" not in written
-
-
-CODE = "def area(r):\n    pi = 3.14\n    x = r * r\n    return pi * x\n\ndef main():\n    print(area(2))"
-MARKUP = "<h1>Boiler</h1>\n<p>It has a <a href='x.html'>water pressure</a> of <i>one</i> to <b>two</b> bar.</p>"
-HYPHENS = "The circu-\nlation pump moves the wa-\nter through the pipes."
-
-
-@pytest.mark.parametrize(
-    "line", ["{} | {}", "{:>4}\t{}", "{}: {}", "L{}: {}", "[{}] {}", "({}) {}", "{} {}", "{:>3}  {}", "> {}. {}"]
-)
-def test_code_whose_lines_are_numbered_is_there(line):
-    numbered = "\n".join(line.format(number, text) for number, text in enumerate(CODE.splitlines(), 9))
-
-    assert shown(f"The file:\n{numbered}\nWhat does it do?", CODE)[0] == [CODE]
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        (MARKUP, re.sub("<[^>]*>", "", MARKUP)),
-        (MARKUP, re.sub("<[^>]*>", " ", MARKUP)),
-        (re.sub("<[^>]*>", "", MARKUP), MARKUP),
-        (HYPHENS, HYPHENS.replace("-\n", "")),
-        (HYPHENS.replace("-\n", ""), HYPHENS),
-        ("See [the manual](https://a.example/b?c=d) of the boiler first.", "See the manual of the boiler first."),
-        ("It starts at dawn. It stops at noon.", "[1.1] It starts at dawn.\n[1.2] It stops at noon."),
-    ],
-)
-def test_a_text_whose_layout_was_added_or_taken_away_is_there(text, written):
-    assert shown(f"Use:\n{written}\nAnswer!", text)[0] == [text]
 
 
 def test_the_copies_of_a_text_are_not_beside_it():

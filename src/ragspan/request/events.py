@@ -107,8 +107,8 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
                 "started_ns": time_ns,
                 "inputs": payload,
             }
-            about = about._asdict() if type(about) in _STEPS else {"name": about}
-            steps[run] = tree.begin(kind_of(**about, **around))
+            told = about._asdict() if type(about) in _STEPS else {"name": about}
+            steps[run] = tree.begin(kind_of(**told, **around))
         elif kind is EventKind.CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload

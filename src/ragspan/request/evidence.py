@@ -55,11 +55,16 @@ def evidence_of(
     models = tree.answering_models
     answering = answering_calls(models, response)
     if not models:  # a client that nobody sees may have used what templates gave out, as the prompt of its call
-        shown = [step for step in tree.steps if isinstance(step.output, FilledPrompt)]
-        times = [{"parent": step.parent, "started_ns": step.started_ns, "ended_ns": step.ended_ns} for step in shown]
         answering = models = [
-            ModelStep(name=step.name, prompt=prompt_of(step.output.messages, None), **own)
-            for step, own in zip(shown, times, strict=True)
+            ModelStep(
+                name=step.name,
+                parent=step.parent,
+                started_ns=step.started_ns,
+                ended_ns=step.ended_ns,
+                prompt=prompt_of(step.output.messages, None),
+            )
+            for step in tree.steps
+            if isinstance(step.output, FilledPrompt)
         ]
     filled = filled_texts(tree)
     prompts = prompts_behind(seen.all, models, answering, seen.queries, question or "", filled)
