@@ -255,6 +255,13 @@ def test_what_a_program_masked_is_not_in_the_text(write):
     assert shown(f"Use:\n{write(masked)}\nAnswer!", CONTACT)[0] == [masked]
 
 
+def test_masks_at_the_edges_of_a_text_belong_to_it():
+    text = "Anna Smith of Graz runs the boiler room of the whole house since 1999"
+    masked = "[NAME] of <CITY> runs the boiler room of the whole house since ****"
+
+    assert shown(f"Source: a.pdf\n{masked}\n", text) == ([masked], ["Source: a.pdf"])
+
+
 def test_a_text_is_cut_where_the_prompt_cuts_it():
     text = f"{BETA} Its reports go to the head office by courier, and copies of them to the archive in Turin."
 

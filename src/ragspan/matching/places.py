@@ -32,6 +32,10 @@ _MAX_PLACES = 1000
 _MAX_REST = 80
 _MAX_SEARCHED = 400_000_000
 """Characters that are searched for all texts together, as they are."""
+_EDGE = 80
+_MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
+_mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
+_mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
 _taken = re.compile(rb"[^\x00]+")
 
 
@@ -241,6 +245,7 @@ def _excerpt(
     at = _distance(words[: first.start][::-1], index.words[low : first.position][::-1])
     if at and index.is_open(first.position - at, first.position):
         runs.insert(0, Run(0, first.position - at, first.start))
+    front, back = (_mask_beside(part, words, runs, index, step) for step in (-1, 1))
     pieces = [[runs[0]]]
     is_whole = not runs[0].start and runs[-1].stop == len(words)
     for before, after in itertools.pairwise(runs):
@@ -255,15 +260,38 @@ def _excerpt(
     for piece in pieces:
         index.take(piece[0].position, piece[-1].end)
     spans = [index.span(piece[0].position, piece[-1].end) for piece in pieces]
-    start, end = spans[-1]
-    while end < len(part) and part[end].isalnum() and part[end - 1].isalnum():
+    spans[0] = spans[0][0] - len(front), spans[0][1]
+    start, end = spans[-1][0], spans[-1][1] + len(back)
+    while not back and end < len(part) and part[end].isalnum() and part[end - 1].isalnum():
         end += 1  # the rest of a word that was torn
     mark = part[end : end + 1]
-    if mark.strip() and not mark.isalnum() and part[max(0, end - _MORE_WORDS) : end + 1] in text:
+    if not back and mark.strip() and not mark.isalnum() and part[max(0, end - _MORE_WORDS) : end + 1] in text:
         end += 1  # a mark that follows in the text, too
     spans[-1] = start, end
     shown = " … ".join(unescaped(part[slice(*span)]).replace('\\"', '"').strip() for span in spans)
     return (spans[0][0], end), shown, is_whole
+
+
+def _mask_beside(part: str, words: Sequence[str], runs: list[Run], index: WordIndex, step: int) -> str:
+    """What stands in brackets at an edge (-1 or 1) where words are missing; the text's words behind it become a run."""
+    while True:
+        run = runs[0 if step < 0 else -1]
+        if not (run.start if step < 0 else len(words) - run.stop):
+            return ""
+        start, end = index.span(run.position, run.end)
+        mask = _mask_before.search(part[max(0, start - _EDGE) : start]) if step < 0 else _mask_after.match(part, end)
+        if mask is None:
+            return ""
+        hidden = len(words_of(mask[0]))
+        at, place = (run.start - 1, run.position - hidden - 1) if step < 0 else (run.stop, run.end + hidden)
+        lengths = (index.shared(words, at + step * skip, place, step) for skip in range(_MORE_WORDS))
+        skip, length = next(((skip, length) for skip, length in enumerate(lengths) if length), (0, 0))
+        if not length:
+            return mask[0]
+        if step < 0:
+            runs.insert(0, Run(at - skip - length + 1, place - length + 1, length))
+        else:
+            runs.append(Run(at + skip, place, length))
 
 
 def _distance(wanted: Sequence[str], words: Sequence[str]) -> int | None:

@@ -41,6 +41,9 @@ _line = re.compile(
 _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
 )
+_brace = re.compile("[{}]")
+_fields = re.compile(r"[\"']properties[\"']\s*:")
+_type = re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:object|string|integer|number|boolean|array|null)[\"']")
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 
 
@@ -197,6 +200,7 @@ class _Cutter:
         sources = {"ai": Source.MODEL, "human": Source.USER, "tool": Source.HISTORY if talk else Source.TEMPLATE}
         for name, span in spoken:
             self._claim(number, sources.get(name, Source.TEMPLATE), span)
+        self._claim(number, Source.TEMPLATE, *_schemas_in(text))
         return quoting
 
     def _lines_of_models(self, text: str) -> list[Span]:
@@ -337,6 +341,21 @@ def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
         end = len(text) if after is None else after.start()
         section = _next_section.search(text, match.end(), end)
         yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
+
+
+def _schemas_in(text: str) -> Iterator[Span]:
+    """Where a text has JSON schemas, which say what form an answer is to have; their braces may be doubled."""
+    if "properties" not in text or len(text) > _MAX_LOOKED_AT:
+        return
+    fields, types = ([match.start() for match in sign.finditer(text)] for sign in (_fields, _type))
+    opened: list[int] = []
+    for match in _brace.finditer(text) if fields and types else ():
+        if match[0] == "{":
+            opened.append(match.start())
+        elif opened:
+            span = opened.pop(), match.end()
+            if all(bisect_left(places, span[0]) < bisect_left(places, span[1]) for places in (fields, types)):
+                yield span
 
 
 def _spans(text: str, needle: str) -> list[Span]:

@@ -35,6 +35,8 @@ _MOST = 0.8
 _MIN_SENTENCE = 3
 _NEAR = 120
 _sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
+_handed_on = re.compile(r"[:=][ \t]*[\"'“«*_`]{0,3}$")
+_ended = re.compile(r"\W{0,3}(?:[.;]\s|\n|$)")
 _list_mark = re.compile(r"\s*(?:[-*•>\"'\[{]|\d+[.):])*\s*$")
 
 
@@ -279,11 +281,12 @@ class _Reading:
             if part.role == "tool" and number < len(prompts.parts) and len(part.text) <= _MAX_COMPARED
             if len(words := words_of(part.text)) > 1
         }
+        brief = {text for own in self._said.values() for text in own if len(words_of(text[:SHORT])) == 1}
         most = max(1000, 2_000_000 // max(1, len(self._models)))
         for call in self._models:
             numbers: set[int] = set()
             for text in self._said[id(call)]:
-                numbers |= _parts_that_quote(text[:most], prompts)
+                numbers |= _parts_that_quote(text[:most], prompts, is_draft=len(brief) == 1)
                 said = f" {' '.join(words_of(text[:most]))} " if results else ""
                 numbers |= {number for number, result in results.items() if result in said}
             for number in numbers:
@@ -292,16 +295,18 @@ class _Reading:
         return speakers
 
 
-def _parts_that_quote(text: str, prompts: PromptTexts) -> set[int]:
-    """The parts that hold what a model said, outside of documents; one word takes a line of its own."""
+def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set[int]:
+    """The parts that hold what a model said, outside of documents; one word takes a line of its own, or ends one after a colon."""
     wanted, words = text.strip(), words_of(text)
     lines, free, in_documents = set[int](), set[int](), set[int]()
     for number, start in prompts.places_of(wanted) if wanted else ():
         end = start + len(wanted)
         if number not in prompts.silent and not prompts.is_free(number, start, end):
             in_documents.add(number)
-        elif stands_as_line(prompts.parts[number], start, end):
+        elif stands_as_line(part := prompts.parts[number], start, end):
             lines.add(number)
+        elif is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end):
+            lines.add(number)  # no word of several, as grades and choices are
         else:
             free.add(number)
     if len(words) <= 1:
