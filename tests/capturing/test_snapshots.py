@@ -94,6 +94,10 @@ def test_a_document_is_read_once_and_kept(take, log):
     assert log.kept[id(page)] == (page, ("page", "before"))
 
 
+def test_names_of_fields_become_texts(take):
+    assert take({"a": 1, 2: Page("text")}) == {"a": 1, "2": ("page", "text")}
+
+
 # Bounds
 
 

@@ -14,7 +14,7 @@ from ragspan.config import settings_with
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.installed import part_sources
 from ragspan.judges.judge_catalogue import EMBEDDED, JUDGES
-from ragspan.judges.presets import PRESETS, Preset
+from ragspan.judges.presets import PRESETS
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
@@ -71,18 +71,15 @@ def check(
 def _rows() -> Iterator[tuple[str, str, str]]:
     yield EMBEDDED, "none needed", "none: it compares words in this process"
     for preset in PRESETS.values():
+        key = "none needed"
+        if preset.key_variable is not None:
+            key = f"{preset.key_variable} is set"
+        elif preset.keys:
+            key = f"{' or '.join(preset.keys)}: not set" + ("" if preset.needs_key else ", may not be needed")
         address = shown_url(preset.base_url) if preset.base_url is not None else preset.shown_address
-        yield f"{preset.name}:<model>", _key(preset), address
+        yield f"{preset.name}:<model>", key, address
     for name, source in part_sources(JUDGES).items():
         yield name, "", f"from the package {source}"
-
-
-def _key(preset: Preset) -> str:
-    if preset.key_variable is not None:
-        return f"{preset.key_variable} is set"
-    if not preset.keys:
-        return "none needed"
-    return f"{' or '.join(preset.keys)}: not set" + ("" if preset.needs_key else ", may not be needed")
 
 
 def _checked(judge: Judge) -> bool:

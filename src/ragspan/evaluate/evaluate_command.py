@@ -17,15 +17,14 @@ from ragspan.arguments import SHARE
 from ragspan.config import settings_with
 from ragspan.counted import counted
 from ragspan.defaults import emitter_from
-from ragspan.evaluate.evaluated import Evaluation, parts
-from ragspan.evaluate.evaluation import plan_from
+from ragspan.evaluate.evaluation import Evaluation, parts
 from ragspan.evaluate.gates import check_gates, parse_gates, require_metrics
-from ragspan.evaluate.label_agreement import MEASURES, agreement, agreement_parts
+from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.progress import progress_on_stderr
-from ragspan.evaluate.records import RecordReader
 from ragspan.evaluate.report import write_report
-from ragspan.evaluate.row_file import ResultFile, partial_of
+from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.running import run
+from ragspan.evaluate.scoring import plan_from
 from ragspan.evaluate.sources import stored_answers
 from ragspan.evaluate.written_files import replacing, require_apart
 from ragspan.exceptions import ConfigurationError, TableError
@@ -64,7 +63,7 @@ def evaluate_table(options: Namespace) -> int:
         return _INTERRUPTED
 
 
-def _evaluate_table(options: Namespace) -> int:  # noqa: C901 - one option after the other
+def _evaluate_table(options: Namespace) -> int:
     _check_files(options)
     if options.min_scored is not None:
         SHARE.check("--min-scored", options.min_scored)
@@ -78,13 +77,10 @@ def _evaluate_table(options: Namespace) -> int:  # noqa: C901 - one option after
     plan = plan_from({**vars(options), "data": _data(options)}, ends_on_ctrl_c=True)
     require_metrics(gates, [metric.name for metric in plan.metrics])
     emitters = [_ToTrace(emitter_from(options.source, plan.settings, None))] if options.to_trace else []
-
-    def begin(reader: RecordReader) -> None:
-        _tell([reader.columns_read] if reader.columns_read else [])
-
     with progress_on_stderr() as on_row:
+        begin = lambda columns: _tell([columns] if columns else [])  # noqa: E731
         evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
-    _tell(_bad_rows(evaluation))
+    _tell_bad_rows(evaluation)
     for emitter in emitters:
         what = "the scores of" if emitter.is_flushed else "not everything was sent, and the log above says why: of"
         _tell([f"{what} {counted(evaluation.rows, 'answer', grouped=True)} go to {options.source}"])
@@ -94,8 +90,7 @@ def _evaluate_table(options: Namespace) -> int:  # noqa: C901 - one option after
     found = agreement(evaluation)
     if found is not None and found.failures is not None:
         _print([found.rate_in_words])
-    if options.json is not None:
-        _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
+    _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
     if not evaluation.is_complete:
         _tell([_how_to_continue(options, evaluation.rows)])
         return _INTERRUPTED
@@ -123,18 +118,17 @@ def agree_with_labels(options: Namespace) -> int:
         options.metrics = [metric for metric in MEASURES if metric in usual] or MEASURES[:1]
     with progress_on_stderr() as on_row:  # a judge that is compared with labels reads all rows
         evaluation = run(plan_from(vars(options), has_share=False, on_row=on_row))
-    _tell(_bad_rows(evaluation))
+    _tell_bad_rows(evaluation)
     if not evaluation.labels:
         raise TableError(f"no row of {options.data} has a label that says good or bad")
     found = agreement(evaluation, with_all=is_chosen)
     rows = evaluation.rows + evaluation.bad_row_count
     _print([f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
-    if options.json is not None:
-        _write_json(options.json, found)
+    _write_json(options.json, found)
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
         return _NOT_MET
-    _print(agreement_parts(found))
+    _print(found.parts())
     return 0
 
 
@@ -185,17 +179,15 @@ def _print(shown: Iterable[Any]) -> None:
         console.print(part, soft_wrap=not hasattr(part, "add_row"))
 
 
-def _bad_rows(evaluation: Evaluation) -> list[str]:
+def _tell_bad_rows(evaluation: Evaluation) -> None:
     """The bad rows, in one line for each reason."""
     rows: dict[str, list[str]] = {}
     for bad in evaluation.bad_rows:
         rows.setdefault(bad.reason, []).append(bad.place)
-    shown = [
-        f"skipped {places[0]}{f' and {len(places) - 1:,} more rows' if len(places) > 1 else ''}: {reason}"
-        for reason, places in rows.items()
-    ]
-    rest = len(shown) - _REASONS_SHOWN
-    return shown[:_REASONS_SHOWN] + ([f"... and {rest:,} more reasons; --json lists the rows"] if rest > 0 else [])
+    for reason, places in list(rows.items())[:_REASONS_SHOWN]:
+        _tell([f"skipped {places[0]}{f' and {len(places) - 1:,} more rows' if len(places) > 1 else ''}: {reason}"])
+    if len(rows) > _REASONS_SHOWN:
+        _tell([f"... and {len(rows) - _REASONS_SHOWN:,} more reasons; --json lists the rows"])
 
 
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
@@ -208,7 +200,8 @@ def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     return f"{done}. What is done is saved in {partial}: continue with the same command and --resume."
 
 
-def _write_json(path: Path, figures: Any) -> None:
-    with replacing(path) as unfinished:
-        text = json.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False)
-        unfinished.write_text(text + "\n", encoding="utf-8")
+def _write_json(path: Path | None, figures: Any) -> None:
+    if path is not None:
+        with replacing(path) as unfinished:
+            text = json.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False)
+            unfinished.write_text(text + "\n", encoding="utf-8")

@@ -17,16 +17,14 @@ from itertools import islice
 from ragspan.matching import Match, PromptTexts, Span, words_of
 from ragspan.request.answering import is_verdict, words_said_by
 from ragspan.request.contents import Document, PayloadMessage, normalise_spaces
+from ragspan.request.short_texts import SHORT, place_short, stands_apart
 from ragspan.request.templates import FilledTexts
 from ragspan.request.tree import ModelStep, SeenDocument
 
-SHORT = 24
-"""Characters: a longer document is looked for wherever it may be."""
 _MAX_MODELS = 1000
 _MAX_COMPARED = 20_000
 """Characters of a message that are compared."""
 _MAX_SAID = 50_000
-_MAX_LOOKED_AT = 200_000
 _MAX_FIELDS = 1000
 _MAX_ENTRIES = 50
 _MIN_WORDS = 8
@@ -198,7 +196,7 @@ class _Reading:
                 held.setdefault(match.part, []).append((match, text))
         short = [text for text in entries if len(text) < SHORT]
         if short:
-            _place_short(prompts, short, held)
+            place_short(prompts, short, held)
         calls = list(self._answering) if is_alone else self._calls_behind(prompts)
         parts = {number: self._parts[number] for call in calls for number in self._parts_of[id(call)]}
         return AnswerPrompts(
@@ -241,7 +239,7 @@ class _Reading:
                     continue
                 if known is not None and known.match.whole:
                     continue
-                if len(text) < SHORT and not _stands_apart(text, message.text, match, self._filled, short):
+                if len(text) < SHORT and not stands_apart(text, message.text, match, self._filled, short):
                     continue
                 if known is None or match.whole or len(match.text) > len(known.match.text):
                     found[text] = PlacedDocument(entry, match)
@@ -347,52 +345,6 @@ def _turns_of(parts: Sequence[PayloadMessage], was_said: Callable[[str], bool]) 
 def _squeezed(text: str) -> str:
     """A text without white space, which differs between a reply and the message made of it."""
     return "".join(text[:_MAX_COMPARED].split())
-
-
-# Short texts: one word, or a few, may stand anywhere in instructions
-
-
-def _place_short(prompts: PromptTexts, short: Sequence[str], held: dict[int, list[tuple[Match, str]]]) -> None:
-    """Place short documents whose words stand in one line with other marks between ("(Ada)-[:knows]->(Bo)"), beside others."""
-    known = {text for own in held.values() for _, text in own}
-    wanted = {
-        text: re.compile(rf"(?<!\w){_other_marks.join(map(re.escape, words_of(text)))}(?!\w)", re.IGNORECASE)
-        for text in short[:_MAX_FIELDS]
-        if text not in known and len(text.split()) > 1
-    }
-    for number, part in enumerate(prompts.parts) if wanted else ():
-        if number in prompts.silent or len(part) > _MAX_SAID:
-            continue
-        found = [(text, match.span()) for text, each in wanted.items() if (match := each.search(part)) is not None]
-        for text, span in (
-            found if len(found) + len(held.get(number, ())) > 1 else ()
-        ):  # one alone may be an instruction
-            if prompts.is_free(number, *span):
-                prompts.claim(number, *span, 1)
-                held.setdefault(number, []).append((Match(number, *span, whole=True, text=text), text))
-
-
-_other_marks = r"[^\w\n]{0,8}_?[^\w\n]{0,8}"
-
-
-def _stands_apart(text: str, part: str, match: Match, filled: FilledTexts, others: Collection[str]) -> bool:
-    """Whether a short document stands in a part by itself, as a template's value or without words around it, and is no heading."""
-    own = r"\W+".join(map(re.escape, text.split()))
-    wanted = re.compile(
-        rf"(?<!\w){own if len(text.split()) == len(words_of(text)) else re.escape(text.strip())}(?!\w)", re.IGNORECASE
-    )
-    if any(wanted.search(value[:_MAX_LOOKED_AT]) for value in filled.get(part, ())):
-        return True
-    found = islice(wanted.finditer(part[:_MAX_LOOKED_AT]), _MAX_FIELDS)
-    for start, end in (match.span, *(each.span() for each in found)):
-        before, after = part[part.rfind("\n", 0, start) + 1 : start], part[end:].partition("\n")[0]
-        if after.lstrip(" *_\"'”").startswith(":"):
-            continue
-        if not (before.rstrip(" ")[-1:].isalnum() or after.lstrip(" ")[:1].isalnum()):
-            return True
-        if all(word in others for word in words_of(f"{before[-SHORT * 8 :]} {after[: SHORT * 8]}")):
-            return True
-    return False
 
 
 def stands_as_line(text: str, start: int, end: int) -> bool:

@@ -42,7 +42,6 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     ("Interest rates were raised by the central bank in May.", "Interest rates were lowered by the central bank in May.", "lowered", "raised"),
     ("It was signed on 7 February 1992 in Maastricht.", "It was signed on 7 March 1992 in Maastricht.", "March", "February"),
     ('{"name": "Blue Door", "OutdoorSeating": false}', "Blue Door has outdoor seating.", "Blue Door has outdoor seating", "Outdoor Seating: false"),
-    ("Rent is 800 euros a month.", "For six months that is 800 * 6 = 4,900 euros.", "800 * 6 = 4,900", "4,800"),
     ("Il biglietto intero costa 14 euro.", "Il biglietto intero costa 18 euro.", "18 euro", "14 euro"),
     ("Eine Kündigung per E-Mail ist nicht möglich.", "Eine Kündigung per E-Mail ist möglich.", "ist möglich", "nicht möglich"),
 ]  # fmt: skip
@@ -58,14 +57,6 @@ async def test_a_fail_quotes_the_response_and_the_context(context, response, our
     assert theirs in score.explanation
     assert score.explanation.startswith("The response ")
     assert score.explanation.endswith(".")
-
-
-async def test_yes_beside_a_sentence_that_denies_fails():
-    context = "The vaccine must not be mixed with other medicines in the same syringe."
-    score = await adherence("Yes, it may be mixed.", context, question="May the vaccine be mixed with other medicines?")
-
-    assert score.label == "fail"
-    assert context.rstrip(".") in score.explanation
 
 
 RIGHT = [  # the context, and a right response that once was taken for a wrong one

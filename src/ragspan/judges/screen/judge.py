@@ -42,12 +42,12 @@ class OverlapJudge:
     """Screens responses by words, numbers and names, without a model: deterministic, pure Python.
 
     A response fails only by a finding that the explanation quotes: a number that no context holds and that does not follow
-    from others, another number or date, a denial or an opposite, yes beside no, a name of which no part stands there, exchanged
-    roles, a flag of JSON, an equation that is computed wrongly; or if hardly anything of three sentences or more stands in the
-    contexts. It passes if the contexts hold nearly all of it and nothing is found. All others have a value that ranks them, and
-    no label: words do not show whether an answer in its own words, a conclusion or a derived number is right. Other metrics than
-    adherence and faithfulness have values only. In other languages than English it compares words, numbers, and in a dozen of
-    them denials; to a response in another language than the contexts it does not apply (`language`).
+    from others, another number or date, a denial or an opposite, a name of which no part stands there, exchanged roles, a flag
+    of JSON; or if hardly anything of three sentences or more stands in the contexts. It passes if the contexts hold nearly all
+    of it and nothing is found. All others have a value that ranks them, and no label: words do not show whether an answer in
+    its own words, a conclusion or a derived number is right. Other metrics than adherence and faithfulness have values only.
+    In other languages than English it compares words, numbers, and in a dozen of them denials; to a response in another
+    language than the contexts it does not apply (`language`).
 
     Bounds for one record: 80,000 characters of contexts, the longest cut first; 30,000 characters and 400 sentences of the
     response. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts, neighbours
@@ -64,7 +64,7 @@ class OverlapJudge:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
-        return share_read(record)
+        return session_of(record).get_or_make((self, "read"), lambda: share_read(record))
 
     def prepare(self) -> None:
         """For a thread of the application: give other threads turns while judging."""
@@ -126,12 +126,12 @@ class OverlapJudge:
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
         shared = _shared(self._analysis(record))
-        best = f"{max(shared, default=0.0) / 2:.0%}"
+        best = f"{max(shared, default=0.0):.0%}"
         return [
             ContextVerdict(
                 index=index,
                 useful=useful,
-                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
+                explanation=f"shares {share:.0%} of the response's words; the best {best}",
             )
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
         ]

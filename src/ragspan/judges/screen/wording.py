@@ -51,8 +51,6 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
 def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     """A finding, with the response's words and the context's side by side."""
     ours = _quoted(found.response)
-    if found.kind == "equation":
-        return f"The response computes {ours}, which makes {found.context}."
     if found.kind == "flag":
         return f"The response says {_quoted(sentence)}, but the context has {_quoted(found.context)}."
     place = found.place
