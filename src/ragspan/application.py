@@ -290,7 +290,7 @@ class _Providers(SpanProcessor):
 
 
 def frameworks() -> list[str]:
-    """The modules of the frameworks whose integrations are installed: a process that has imported none of them answers nothing."""
+    """The modules of the frameworks whose integrations are installed."""
     return [entry.load().framework for entry in _entries()]
 
 

@@ -53,7 +53,7 @@ app.command()(evaluate)
 app.command()(failures)
 app.command()(agree)
 app.add_typer(labels, name="labels")
-app.add_typer(judges, name="judges")
+app.command()(judges)
 
 
 def _show_version(is_wanted: bool) -> None:  # noqa: FBT001 - the option's value

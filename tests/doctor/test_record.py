@@ -25,15 +25,6 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(examined, sent_to):
     assert (root.name, arrived.parent_id) == (NAME, root.span_id)
 
 
-def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(examined, sent_to):
-    sent_to.answer = lambda path: (200 if "traces" in path else 405, {}, b"")
-
-    findings = examined(OTEL_METRICS_EXPORTER="otlp").of("record")
-
-    assert findings.codes() == ["scored", "logged", "arrived"]
-    assert "OTEL_METRICS_EXPORTER=none" in findings[1].advice
-
-
 @pytest.mark.parametrize(
     ("variables", "code", "advice"),
     [
@@ -103,6 +94,15 @@ def asked(examined, fake_openai):
         ).of("judge")[0]
 
     return ask
+
+
+def test_what_the_judge_took_is_told(asked, fake_openai, set_variables):
+    usage = {"prompt_tokens": 900, "completion_tokens": 60, "prompt_tokens_details": {"cached_tokens": 800}}
+    set_variables(RAGSPAN_JUDGE_OPTIONS='{"price": [1, 10, 0.5]}')
+    finding = asked(lambda request: fake_openai.says(*[GROUNDED] * request.get("n", 1), usage=usage))
+
+    assert (finding.state, finding.code) == ("ok", "judge_answered")
+    assert "requests 1, tokens 900 in, 60 out; $0.001100" in finding.found
 
 
 @pytest.mark.parametrize(

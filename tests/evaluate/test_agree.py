@@ -71,15 +71,6 @@ def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(run, table, tmp
     assert figures["missing_labels"] > 50
 
 
-def test_a_label_is_compared_with_the_metrics_that_measure_it_and_has_one_rate(run, table, tmp_path):
-    done = run(table(people), "--json", tmp_path / "agreement.json")
-
-    told = json.loads((tmp_path / "agreement.json").read_text())
-    assert [one["metric"] for one in told["metrics"]] == ["context_adherence", "faithfulness"]
-    assert done.stdout.count("responses fail") == 1
-    assert "completeness" not in done.stdout
-
-
 def test_rows_without_a_label_count_for_the_share_of_failures(table):
     draw = random.Random(1)
     chosen = set(draw.sample(range(60), 30))

@@ -130,13 +130,3 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
 
     assert done.exit_code == 2
     assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
-
-
-def test_a_report_is_written_and_compared_with_an_earlier_run(run, table, tmp_path):
-    first = run(table, "--metrics", "faithfulness", "--output", tmp_path / "r.jsonl")
-    second = run(
-        *(table, "--metrics", "faithfulness", "--report", tmp_path / "r.html", "--compare", tmp_path / "r.jsonl"),
-    )
-
-    assert (first.exit_code, second.exit_code) == (0, 0), second.stderr
-    assert '"baseline": "r.jsonl"' in (tmp_path / "r.html").read_text(encoding="utf-8")

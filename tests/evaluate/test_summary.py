@@ -55,19 +55,3 @@ def test_a_line_tells_rows_rate_means_bad_rows_cost_and_the_time_left(clock):
         display(progress)
 
     assert file.getvalue() == "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900\n"
-
-
-def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(clock):
-    file, progress = io.StringIO(), RunProgress(("m",))
-    with progress_on_stderr(file=file, clock=clock) as display:
-        for second in range(180):
-            progress.outage = f"waiting for the judge of m since {second} s"
-            clock.advance(1)
-            display(progress)
-        assert len(file.getvalue().splitlines()) == 3
-
-        progress.outage = None
-        do(progress, 1)
-        clock.advance(60)
-        display(progress)
-        assert file.getvalue().splitlines()[3].startswith("1 rows")

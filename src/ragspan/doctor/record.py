@@ -35,6 +35,7 @@ from ragspan.telemetry.environment import (
     why_no_spans,
 )
 from ragspan.tools import ScoreWriter
+from ragspan.usage import Usage
 
 if TYPE_CHECKING:
     import requests
@@ -218,6 +219,10 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
         found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
         return finding("judge", "judge_failed", "failed", found, _advice_on(failure))
     found = f"{judge} answered in {seconds:.2f} s"
+    used = sum((outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
+    if used.requests:
+        price = "its price is not known" if used.usd is None else f"${used.usd:.6f}"
+        found += f" (requests {used.requests}, tokens {used.input_tokens:,} in, {used.output_tokens:,} out; {price})"
     misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
     if misjudged:
         found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"

@@ -99,7 +99,8 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
-            if not is_multiprocessing_child():  # which ends at once until it has work
+            # SIGTERM ends at once the child of `multiprocessing` until that has work, and who waits for nothing.
+            if options.exit_timeout and not is_multiprocessing_child():
                 sigterm.look()
 
     @abstractmethod
@@ -178,8 +179,8 @@ class BackgroundProcessor(ABC):
         """Name in the log what the end of the process has cost. Who submits from now on waits a moment for that end, uncounted."""
         self._held = Deadline(_LONGEST_HOLD)
         time.sleep(_GRACE)  # for those who are in `submit`
-        waited = f" (RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s)" if self.exit_timeout else ""  # as tables have it
-        self._tell_drops(f"answers that are not scored, because the process ended: %d{waited}")
+        waited = f"RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s"
+        self._tell_drops(f"answers that are not scored, because the process ended: %d ({waited})")
 
     def end(self, timeout: float) -> ShutdownReport:
         """Shut down, and leave it to `tell_end` to say what that has cost."""
@@ -232,7 +233,7 @@ class BackgroundProcessor(ABC):
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
             on_start=lambda: process_end.watch(self),
-            on_work=lambda: sigterm.look(self._log),
+            on_work=lambda: sigterm.look(self._log) if options.exit_timeout else None,
             log=self._log,
         )
         if not self._is_enabled:

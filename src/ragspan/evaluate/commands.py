@@ -156,7 +156,7 @@ def failures(
     """
     options = Namespace(**locals())
     with _errors_shown("failures"):
-        from ragspan.evaluate.failures import collect_failures
+        from ragspan.evaluate.evaluate_command import collect_failures
 
         typer.echo(collect_failures(options))
 

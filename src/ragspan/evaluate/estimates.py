@@ -1,10 +1,8 @@
 """The true share of failing answers, where only some answers have a label that is trusted.
 
-A metric that fails 44 % of the answers says little of how many are wrong. Where people, or a better judge, label a part of the same
-answers, the share is estimated by strata: a kind of answers of which a random part has a label, or all (W. G. Cochran, "Sampling
-techniques", 1977, chapter 5). The interval of each stratum is Wilson's, which ends where all have a label; the strata's distances from
-the estimate add up in squares (G. Y. Zou and A. Donner, "Construction of confidence limits about effect measures", Statistics in
-Medicine, 2008).
+It is estimated by strata: a kind of answers of which a random part has a label, or all (W. G. Cochran, "Sampling techniques", 1977,
+chapter 5). The interval of each is Wilson's; their distances from the estimate add up in squares (G. Y. Zou and A. Donner, Statistics
+in Medicine, 2008).
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from ragspan.evaluate.estimates import LEAST_LABELS
 from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import SUMMARY_HEADER, MetricSummary, named_counts
 from ragspan.judge_share import JudgeShare
-from ragspan.outcomes import NotApplicable, Score
 from ragspan.usage import Usage
 
 _WORST_KEPT, _WORST_SHOWN = 20, 3
@@ -137,12 +136,11 @@ class Evaluation:
             lines[row.row - 1] = line = {**line, "response": record.response, **record.metadata}
             for metric, outcome in row.outcomes.items():
                 score = row.scores.get(metric)
-                if isinstance(outcome, Score):
-                    reason = outcome.explanation
-                elif isinstance(outcome, NotApplicable):
-                    reason = ": ".join(filter(None, [outcome.reason, outcome.detail]))
-                else:
-                    reason = f"{outcome.error_type}: {outcome.message}"
+                said = (
+                    getattr(outcome, name, None)
+                    for name in ("explanation", "reason", "detail", "error_type", "message")
+                )
+                reason = ": ".join(filter(None, said)) or None
                 line[metric] = score and float(score.value)
                 line |= {f"{metric}_label": score and score.label, f"{metric}_reason": reason}
                 line |= {} if self.judge_share is None else {f"{metric}_judge": score and score.judge}

@@ -108,32 +108,38 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
         SHARE.check("min_scored", min_scored)
     results = []
     for gate in gates:
-        summary = evaluation.summary[gate.metric]
-        reached, judged_by = gate.reached(summary)
-        why = _why_nothing(summary, reached, evaluation, min_scored)
-        if why is None and reached is not None and reached < gate.minimum:
-            why = f"but {_missed(gate, summary, reached, judged_by)}"
-        elif why is None and reached is not None:
-            why = _too_few(summary, evaluation, min_scored)
-        trouble = None if not why else f"{gate}, {why}"
+        reached, judged_by = gate.reached(evaluation.summary[gate.metric])
+        why = next(_troubles(gate, evaluation, reached, judged_by, min_scored), None)
+        trouble = None if why is None else f"{gate}, {why}"
         results.append(GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=judged_by))
     return results
 
 
-def _why_nothing(
-    summary: MetricSummary, reached: float | None, evaluation: Evaluation, accepted: float | None
-) -> str | None:
-    """Why there is no figure that could reach anything; an empty text where all that could be scored are right refusals."""
-    if summary.settled == summary.refusals:
-        least = _MIN_SCORED if accepted is None else accepted
-        is_enough = summary.settled >= least * (evaluation.rows + evaluation.bad_row_count)
-        nothing = f"but nothing was scored: {summary.reasons or 'there are no rows'}"
-        return "" if summary.settled and is_enough else nothing
-    if summary.silence is not None:
-        return f"but {summary.silence}"
-    if reached is None:
-        return f"but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
-    return None
+def _troubles(
+    gate: Gate, evaluation: Evaluation, reached: float | None, judged_by: str, accepted: float | None
+) -> Iterator[str]:
+    summary = evaluation.summary[gate.metric]
+    least = _MIN_SCORED if accepted is None else accepted
+    rows, settled = evaluation.rows + evaluation.bad_row_count, summary.settled
+    skipped = summary.skipped + evaluation.bad_row_count
+    if settled == summary.refusals and settled and settled >= least * rows:
+        return  # all that could be scored rightly decline
+    if settled == summary.refusals:
+        yield f"but nothing was scored: {summary.reasons or 'there are no rows'}"
+    elif summary.silence is not None:
+        yield f"but {summary.silence}"
+    elif reached is None:
+        yield f"but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
+    elif reached < gate.minimum:
+        yield f"but {_missed(gate, summary, reached, judged_by)}"
+    elif settled < least * rows:
+        have = f"only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%})"
+        yield f"and does, but {have}, and --min-scored is {least:.0%}: {summary.reasons or 'the others are unreadable'}"
+    elif skipped and accepted is None:
+        yield (
+            f"and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
+            " complete them, or say with --min-scored what share of the rows is enough"
+        )
 
 
 def _missed(gate: Gate, summary: MetricSummary, reached: float, judged_by: str) -> str:
@@ -145,23 +151,6 @@ def _missed(gate: Gate, summary: MetricSummary, reached: float, judged_by: str) 
         return f"passes {reached:.1%}{judged_by} (95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%})"
     open_ones = f"; {summary.unlabelled}" if summary.unlabelled else ""
     return f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}{open_ones}"
-
-
-def _too_few(summary: MetricSummary, evaluation: Evaluation, accepted: float | None) -> str | None:
-    """Whether a figure that reaches the minimum speaks for too few of the rows."""
-    rows, settled = evaluation.rows + evaluation.bad_row_count, summary.settled
-    least = _MIN_SCORED if accepted is None else accepted
-    if settled < least * rows:
-        have = f"only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%})"
-        reasons = summary.reasons or "the others are unreadable"
-        return f"and does, but {have}, and --min-scored is {least:.0%}: {reasons}"
-    skipped = summary.skipped + evaluation.bad_row_count
-    if skipped and accepted is None:
-        return (
-            f"and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
-            " complete them, or say with --min-scored what share of the rows is enough"
-        )
-    return None
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

@@ -150,9 +150,9 @@ class RecordReader:
             raise CellError(f"the {_word(part)} cannot be read: {type(error).__name__}") from None
 
 
-def _joined(cells_of_columns: Sequence[Any]) -> tuple[RetrievedContext, ...] | None:
+def _joined(of_columns: Sequence[Any]) -> tuple[RetrievedContext, ...] | None:
     """The contexts of several columns, in their order; None where none of them says anything."""
-    found = [cells.contexts_of(cell) for cell in cells_of_columns]
+    found = [cells.contexts_of(cell) for cell in of_columns]
     return None if all(one is None for one in found) else tuple(context for one in found for context in one or ())
 
 

@@ -1,11 +1,7 @@
 """One run over a table, from its first row to its last: read, score, write, count.
 
-Guarantees:
-- Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
-  `_ROWS_PER_PLACE` records for each that is judged are in work.
-- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once; the file of rows keeps what
-  it says. Nothing is sent or counted before it is known which rows the judge is asked about.
-- Each row with a record is in the file of rows before it is counted, so the process may be killed at any moment.
+- Each row ends exactly once, in the order of the table, and is in the file of rows before it is counted or sent.
+- Where a judge is asked about a share of the rows, the embedded judge reads all of them first; the file of rows keeps what it says.
 - Memory does not grow with the table, except for eight bytes a score, and with a share for some tens of bytes a row.
 """
 

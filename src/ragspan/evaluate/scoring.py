@@ -177,6 +177,7 @@ async def ascore(
         metrics=chosen,
         budget=budget_from(settings),
         metric_timeout=settings.metric_timeout,
+        exit_timeout=0,
         judging="thread",
         score_unsampled=True,
         name="ragspan-score",

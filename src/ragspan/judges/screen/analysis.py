@@ -146,11 +146,6 @@ class Analysis:
             return self.grades
         return self._graded([read_sentence(claim, self.language) for claim in claims])
 
-    def closest(self, claim: str) -> str | None:
-        """The sentence of the contexts with most of the words of a claim; None where none has any."""
-        places = self.index.closest(content_of(self.language.keys(claim)))
-        return next(map(self.index.text_at, places), None)
-
     @property
     def compared_claims(self) -> Sequence[Sentence]:
         """The response's claims, if their words can be looked for in the contexts.

@@ -13,7 +13,6 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -49,38 +48,38 @@ class Context:
         structure = read_structure(even)
         self.structured = structure is not None
         """True for JSON: its sentences are statements made of paths and values."""
-        self.flags: Sequence[Flag] = structure.flags if structure else ()
+        self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._text, self._language = even, language
         lines = [
-            (line, [key for key in known.read(line) if key != END])
-            for line in (structure.statements if structure else ())
+            (line, [key for key in known.read(line) if key != END]) for line in (structure[0] if structure else ())
         ]
         self._stated = [line for line, keys in lines if keys]
         self._facts: dict[int, Facts] = {}
         self._lines: dict[int, str] = {}
-        self.keys: list[str] = []
-        """The keys of the words of all sentences, in order."""
-        self.places: defaultdict[str, int] = defaultdict(int)
-        """For each key the sentences that have it, as the bits of an integer."""
-        self._ends = [0]
         ended = [key for _, keys in lines for key in (*keys, END)] if structure else [*known.read(even), END]
-        bit, places, start = 1, self.places, 0
+        places: defaultdict[str, int] = defaultdict(int)
+        bit, start, ends, words = 1, 0, [0], list[str]()
         while start < len(ended):
             end = ended.index(END, start)
             if end > start:
                 sentence = ended[start:end]
                 for key in sentence:
                     places[key] |= bit
-                self.keys += sentence
-                self._ends.append(len(self.keys))
+                words += sentence
+                ends.append(len(words))
                 bit <<= 1
             start = end + 1
+        # Tuples and dictionaries of plain values cost the garbage collector nothing.
+        self.keys, self._ends = tuple(words), tuple(ends)
+        """The keys of the words of all sentences, in order."""
+        self.places = dict(places)
+        """For each key the sentences that have it, as the bits of an integer."""
 
     def __len__(self) -> int:
         """How many sentences it has."""
         return len(self._ends) - 1
 
-    def keys_of(self, index: int) -> list[str]:
+    def keys_of(self, index: int) -> tuple[str, ...]:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
@@ -156,16 +155,28 @@ class Place(NamedTuple):
     sentence: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Near:
-    """A context sentence beside a claim."""
+    """A context sentence beside a claim.
 
-    place: Place
-    share: float
-    """The share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
-    facts: Facts
-    carried: frozenset[str]
-    """The content of the sentence before, where it has a pronoun that may mean something there."""
+    Args:
+        context: it stands there.
+        place: where it stands.
+        share: the share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1.
+    """
+
+    def __init__(self, context: Context, place: Place, share: float) -> None:
+        self.place, self.share, self._context = place, share, context
+        self.keys = context.keys_of(place.sentence)
+
+    @Lazy
+    def facts(self) -> Facts:
+        return self._context.facts(self.place.sentence)
+
+    @Lazy
+    def carried(self) -> frozenset[str]:
+        """The content of the sentence before, where it has a pronoun that may mean something there."""
+        refers = self.place.sentence and not _REFERRING.isdisjoint(self.keys)
+        return content_of(self._context.keys_of(self.place.sentence - 1) if refers else ())
 
 
 class Index(dict[str, int]):
@@ -201,7 +212,7 @@ class Index(dict[str, int]):
         context = bisect_right(self._firsts, number + _GAP) - 1
         return Place(context, number - self._firsts[context])
 
-    def keys_at(self, place: Place) -> list[str]:
+    def keys_at(self, place: Place) -> tuple[str, ...]:
         return self.contexts[place.context].keys_of(place.sentence)
 
     def text_at(self, place: Place) -> str:
@@ -264,13 +275,8 @@ class Index(dict[str, int]):
             # What a sentence with a pronoun speaks of may stand in the one before.
             carried = bits << 1 & self._referring if bits else 0
             _count(planes, (bits | carried) & self._prose, weights[word])
-        return [self._near(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
-
-    def _near(self, place: Place, share: float) -> Near:
-        context, at = self.contexts[place.context], place.sentence
-        refers = at and not _REFERRING.isdisjoint(context.keys_of(at))
-        before = context.keys_of(at - 1) if refers else ()
-        return Near(place=place, share=share, facts=context.facts(at), carried=content_of(before))
+        best = [(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
+        return [Near(self.contexts[place.context], place, share) for place, share in best]
 
     @Lazy
     def _referring(self) -> int:

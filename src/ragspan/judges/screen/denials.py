@@ -10,7 +10,7 @@ from itertools import pairwise
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
 from ragspan.judges.screen.english import english
-from ragspan.judges.screen.facts import Clause, Facts
+from ragspan.judges.screen.facts import Clause, Facts, compared
 from ragspan.text.keys import key
 
 _INHERITED = 0.75
@@ -75,7 +75,7 @@ def _may_turn(claim: Claim) -> bool:
     turning, phrases = _turning_keys(), english().phrases.keys()
     opposites = turning.union(*(english().opposites.get(word, ()) for word in claim.facts.content))
     return not turning.isdisjoint(claim.facts.keys) or any(
-        not opposites.isdisjoint(near.facts.keys) or not phrases.isdisjoint(pairwise(near.facts.keys))
+        not opposites.isdisjoint(map(compared, near.keys)) or not phrases.isdisjoint(pairwise(near.keys))
         for near in claim.near
     )
 

@@ -45,6 +45,8 @@ class EnglishWords:
         """Words that multiply the number before them."""
         self.months = keys("months")
         self.weekdays = keys("weekdays")
+        self.dated = self.months | self.weekdays | {"one", "may"}
+        """Words that may be a number or a date."""
         self.light = {form: forms[0] for forms in map(str.split, words["light"].split("|")) for form in forms}
         """Verbs too common to be content, which still have a subject and an object; each form with the verb."""
         past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]

@@ -99,8 +99,9 @@ class Facts:
     def quantities(self) -> tuple[Quantity, ...]:
         """Its numbers, dates and times."""
         found: list[Quantity] = []
-        for at in range(len(self.keys)):
-            quantity = self._quantity(at) if not found or at >= found[-1].end else None
+        for at, word in enumerate(self.keys):
+            may_be_one = (is_number(word) or word in english().dated) and (not found or at >= found[-1].end)
+            quantity = self._quantity(at) if may_be_one else None
             found += [] if quantity is None else [quantity]
         return tuple(found)
 

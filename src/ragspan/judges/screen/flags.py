@@ -47,17 +47,11 @@ class Flag:
     """Those of the statement that it becomes; of null none."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Structure:
-    """What a JSON context says."""
+def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
+    """What a context says that is a JSON object or array, and its flags; None for any other text.
 
-    statements: tuple[str, ...]
-    """One for each leaf, in order: "path : value", "path" for true, "no path" for false; none for null."""
-    flags: tuple[Flag, ...]
-
-
-def read_structure(text: str) -> Structure | None:
-    """The structure of a context that is a JSON object or array; None for any other text."""
+    There is a statement for each leaf, in order: "path : value", "path" for true, "no path" for false; none for null.
+    """
     if text[:1] not in {"{", "["} and text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
@@ -81,7 +75,7 @@ def read_structure(text: str) -> Structure | None:
         if names and not isinstance(truth, str):
             said = frozenset(map(key, tokens(statement)))
             flags.append(Flag(name=_CAMEL.sub(" ", names[-1]), holds=truth, keys=said))
-    return Structure(statements=tuple(statements), flags=tuple(flags))
+    return statements, flags
 
 
 def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str | bool | None]]:

@@ -17,16 +17,9 @@ from ragspan.judges.judge_protocols import (
 )
 from ragspan.judges.screen.analysis import Analysis, share_read
 from ragspan.judges.screen.contexts import ContextReader
-from ragspan.judges.screen.grading import UNRELATED, Grade, probability
-from ragspan.judges.screen.relevance import (
-    are_useful,
-    completeness,
-    conveyed_share,
-    cover,
-    held_shares,
-    shared_with_response,
-)
-from ragspan.judges.screen.wording import explain_answer, explain_claim, explain_coverage
+from ragspan.judges.screen.grading import UNRELATED, probability
+from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage, shared_with_response
+from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
 from ragspan.text.sentences import content_in
@@ -92,9 +85,9 @@ class OverlapJudge:
         if analysis.declines_rightly:
             return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
         analysis.require_comparable()
-        coverage = cover(content_in(analysis.compared_claims), analysis.index, analysis.question)
-        value = completeness(coverage, analysis.grounding)
-        explanation = explain_coverage(coverage)
+        words = content_in(analysis.compared_claims)
+        value, left_out = rate_coverage(words, analysis.index, analysis.question, analysis.grounding)
+        explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if left_out else None
         return [Rating(value=value, explanation=explanation)] * ratings
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
@@ -104,7 +97,17 @@ class OverlapJudge:
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
         evidence = self._evidence(record)
-        return [_verdict(index, grade, evidence) for index, grade in enumerate(evidence.grade(claims))]
+        verdicts = [(grade, evidence.verdict_on(grade)) for grade in evidence.grade(claims)]
+        return [
+            ClaimVerdict(
+                index=index,
+                verdict=verdict,
+                claim=grade.sentence,
+                explanation=explain_claim(grade, evidence, verdict),
+                probability=probability(grade.score, evidence.language),
+            )
+            for index, (grade, verdict) in enumerate(verdicts)
+        ]
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
@@ -171,32 +174,20 @@ class OverlapJudge:
 
     def _evidence(self, record: RagRecord) -> Analysis:
         """Of contexts and background."""
-        return session_of(record).get_or_make((self, "evidence"), lambda: self._with_background(record))
 
-    def _with_background(self, record: RagRecord) -> Analysis:
-        shown = shown_background(record)
-        alone = self._analysis(record)
-        if not shown:
-            return alone
-        has_contexts = any(context.text.strip() for context in record.contexts or ())
-        documents = len(record.contexts or ())
-        return Analysis(
-            as_evidence(record, shown), self._reader, alone=alone if has_contexts else None, documents=documents
-        )
+        def make() -> Analysis:
+            shown, alone = shown_background(record), self._analysis(record)
+            if not shown:
+                return alone
+            contexts = record.contexts or ()
+            has_contexts = any(context.text.strip() for context in contexts)
+            evidence = as_evidence(record, shown)
+            return Analysis(evidence, self._reader, alone=alone if has_contexts else None, documents=len(contexts))
+
+        return session_of(record).get_or_make((self, "evidence"), make)
 
 
 def _shared(analysis: Analysis) -> list[float]:
-    """How much of the response each context shares, 0..2; kept for both questions about it."""
+    """How much of the response each context shares, 0..1; kept for both questions about it."""
     claims, contexts = analysis.compared_claims, analysis.each_context
     return session_of(analysis.record).get_or_make((analysis, "shared"), lambda: shared_with_response(claims, contexts))
-
-
-def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
-    verdict = analysis.verdict_on(grade)
-    return ClaimVerdict(
-        index=index,
-        verdict=verdict,
-        claim=grade.sentence,
-        explanation=explain_claim(grade, analysis, verdict),
-        probability=probability(grade.score, analysis.language),
-    )

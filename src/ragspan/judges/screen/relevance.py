@@ -1,6 +1,6 @@
 """What a response and a question share with the contexts, guessed from words: completeness, and which contexts were used.
 
-`cover` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
+`rate_coverage` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
 their share of the question's words, and the words by these sentences. So it finds the topic, not the facts: this is the
 weakest of the embedded judge's answers.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from ragspan.judges.screen.contexts import Context, Index, numbers_of
@@ -31,35 +30,21 @@ _NEAR_BEST, _FLOOR = 0.8, 0.12
 responses share by chance with the contexts of other questions."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Coverage:
-    """Which of the main words of the contexts a response has."""
+def rate_coverage(
+    response: Collection[str], index: Index, question: frozenset[str], grounding: float
+) -> tuple[float, str]:
+    """How complete a response with these keys is, 0..1, and the sentence of the contexts with most of what it leaves out.
 
-    share: float
-    """Of the main words, 0..1; 0 when the contexts have none."""
-    words: int
-    """How many main words there are."""
-    left_out: str = ""
-    """The sentence of the contexts with most of what is missing; empty where nothing is."""
-
-
-def cover(response: Collection[str], index: Index, question: frozenset[str]) -> Coverage:
-    """What a response with these keys has of what the contexts say about a question with those keys, but for its own words."""
-    main = _main_words(index, question)
-    main = [key for key in main if key not in question] or main
-    missing = [key for key in main if key not in response]
-    left_out = next(map(index.text_at, index.closest(missing)), "")
-    return Coverage(share=_share(len(main) - len(missing), len(main)), words=len(main), left_out=left_out)
-
-
-def completeness(coverage: Coverage, grounding: float) -> float:
-    """How complete a response is, 0..1: what it covers and is grounded in.
-
+    That is what it has of what the contexts say about a question, but for the question's own words, and how well it is grounded.
     Of few main words, a sentence or two, a full response has most. Of many it has some, for other words say the same and not all
     matter: so the more words there are, the milder it is.
     """
-    beyond = min(1.0, max(0, coverage.words - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
-    return float((coverage.share * grounding**_GROUNDED) ** (1 - (1 - _MILDEST) * beyond))
+    main = _main_words(index, question)
+    main = [key for key in main if key not in question] or main
+    missing = [key for key in main if key not in response]
+    beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
+    value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
+    return float(value ** (1 - (1 - _MILDEST) * beyond)), next(map(index.text_at, index.closest(missing)), "")
 
 
 def _main_words(index: Index, question: frozenset[str]) -> list[str]:
