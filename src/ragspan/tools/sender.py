@@ -6,8 +6,7 @@ Guarantees:
 - Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
 - `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
   one last try of all else, get some seconds more, and count by their reply.
-- Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason.
-- The child of a fork starts with nothing to send: what is left is the parent's.
+- Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason. The child of a fork has nothing to send.
 
 A batch can fail in four ways. If the tool names the items that failed, each is tried again by itself. If it takes nothing at the
 moment, everything waits for it. If it rejects the batch for good, the batch is halved until the item that is the reason is alone.
