@@ -4,10 +4,9 @@ import enum
 
 import pytest
 
-from ragspan import RagRecord, RetrievedContext
+from ragspan import RagRecord
 from ragspan.exceptions import RecordError
 from ragspan.record_json import MAX_CONTEXTS, MAX_JSON, MAX_STEPS
-from ragspan.records import Generation, Retrieval
 
 ROOM = MAX_JSON - 200
 
@@ -48,21 +47,6 @@ SEARCH = '{"name":"s","query":null,"started_ns":0,"ended_ns":0}'
 def test_what_is_too_much_is_refused(text):
     with pytest.raises(RecordError):
         RagRecord.from_json(text)
-
-
-def test_a_record_of_many_searches_with_metadata_is_read():
-    """An agent's: two hundred searches with ten documents each, as `to_json` writes them."""
-    documents = tuple(
-        RetrievedContext(
-            text=f"Passage {number}, which is short.", id=str(number), rank=number, metadata={"page": number}
-        )
-        for number in range(10)
-    )
-    searches = (Retrieval(name="s", query="q", started_ns=1, ended_ns=2, contexts=documents),) * 200
-    calls = (Generation(model="m", provider="p", started_ns=1, ended_ns=2),) * 200
-    record = RagRecord(question="q", contexts=documents, response="r", retrievals=searches, generations=calls)
-
-    assert RagRecord.from_json(record.to_json()) == record
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ _TIMEOUT: Final = 5.0  # seconds
 _MAX_TEXT: Final = 500  # characters
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FailingAnswer:
     """An answer that fails, as evidence. Texts that may not leave the process are None."""
 
@@ -149,16 +149,9 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         record, span = scored.record, scored.span or scored.record.parent
         finding = self.content.explanation(score)
         texts = (record.question, record.response) if self.content.allows("spans") else (None, None)
+        trace_id = None if span is None else format(span.trace_id, "032x")
         shown = [bounded(text, _MAX_TEXT) if text else None for text in (finding, *texts)]
-        return FailingAnswer(
-            record_id=record.record_id,
-            trace_id=None if span is None else format(span.trace_id, "032x"),
-            metric=metric,
-            score=float(score.value),
-            finding=shown[0],
-            question=shown[1],
-            response=shown[2],
-        )
+        return FailingAnswer(record.record_id, trace_id, metric, float(score.value), *shown)
 
     def _alert(self, share: float, usual: float) -> Alert:
         by_metric = Counter(name for failing in self._latest for name in failing)

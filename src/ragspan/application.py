@@ -14,7 +14,7 @@ from typing import Any
 
 from opentelemetry import _logs, trace
 from opentelemetry import metrics as otel_metrics
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.addresses import shown_url
@@ -34,7 +34,7 @@ from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.console import ConsoleEmitter
-from ragspan.telemetry.emitter_protocols import BackendEmitter, emitter_class
+from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.throttled_log import ThrottledLog, log_line
 from ragspan.tools import ScoreWriter
 
@@ -104,26 +104,22 @@ def configure(
     INFO.
 
     Args:
-        judge: `"overlap"`, a provider and a model such as `"anthropic:claude-haiku-4-5"`, or a judge, for the metrics that are
-            given by name. A list of several is a `Jury`.
+        judge: `"overlap"`, a name such as `"anthropic:claude-haiku-4-5"`, or a judge; a list of several is a `Jury`.
         metrics: names and metrics.
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
         capture_content: write questions, contexts and responses on spans and on the console.
         sample_rate: the share of answers that are scored, 0..1.
-        judge_share: the share of the answers that the judge is asked about, such as 0.2: the most doubtful ones and a random part.
-            The embedded judge reads all.
+        judge_share: the share of the answers that the judge is asked about, 0..1; the embedded judge reads all.
         judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`; see `ScoringEngine`.
         judge_polls: votes and ratings that adherence and completeness ask an LLM judge for, by default three.
-        redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
-            emitters and sinks see them. If it fails, the record is dropped.
-        unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
-            search no callback shows; `"skip"` does not score them.
+        redact: a function from text to text, for all texts before judges, emitters and sinks see them. If it fails, the record is
+            dropped.
+        unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts; `"skip"` does not.
         budget: what judges may spend, in place of the `RAGSPAN_BUDGET_*` variables.
         max_records_per_second: records that are accepted in a second, by default any number.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
-        on_alert: the address of a webhook, or a function that gets an `Alert`, when more or fewer answers of this process fail than
-            usual, at most once an hour.
+        on_alert: a webhook's address, or a function that gets an `Alert` when more or fewer answers fail than usual.
 
     Raises:
         ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. The
@@ -144,12 +140,13 @@ def configure(
     options: dict[str, Any] = {"budget": budget, "max_records_per_second": max_records_per_second}
     options = {name: value for name, value in options.items() if value is not None}
     with in_use.setting_up:
-        backends: list[BackendEmitter] = [
+        backends: list[Any] = [
             emitter_class(name).at(address, capture_content=settings.capture_content)
             for name, address in {"phoenix": phoenix, "mlflow": mlflow}.items()
             if address is not None
         ]
-        exporters = _environment_exporters() if settings.enabled else []
+        is_ours = settings.enabled and not _application_has_provider()
+        exporters = environment.exporters("traces") if is_ours else []
         answers = "answers of " + _joined(
             [entry.name.removeprefix("ragspan_") for entry in _entries()] or ["ragspan.capture"]
         )
@@ -181,7 +178,7 @@ def _replace_with(configured: Configured, settings: Settings, exporters: Sequenc
     if settings.enabled:
         try:
             in_use.only(_Providers).set_up(exporters)
-        except RuntimeError as error:  # of Python, which the SDK asks for threads
+        except (RuntimeError, ValueError) as error:  # of Python, which is asked for threads, or a wrong limit of OTEL_*
             ThrottledLog().report("providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
 
 
@@ -216,18 +213,7 @@ def _application_has_provider() -> bool:
     return _is_set(provider) and provider is not in_use.only(_Providers).tracer
 
 
-def _environment_exporters() -> list[SpanExporter]:
-    """The exporters that the environment names, for our own provider."""
-    if _application_has_provider():
-        return []
-    try:
-        SpanLimits()  # it reads variables, and refuses what is not a number
-    except ValueError as error:
-        raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from None
-    return environment.exporters("traces")
-
-
-def _exporters_of(backends: Sequence[BackendEmitter], emitters: Sequence[Emitter]) -> list[SpanExporter]:
+def _exporters_of(backends: Sequence[Any], emitters: Sequence[Emitter]) -> list[SpanExporter]:
     """The exporters of the backends, and of other writers where the spans that they need would go nowhere else."""
     found = [backend.span_exporter() for backend in backends]
     makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
@@ -238,14 +224,10 @@ def _exporters_of(backends: Sequence[BackendEmitter], emitters: Sequence[Emitter
 
 
 def own_exporters(writers: Sequence[Emitter], *, others_export: bool = False) -> list[SpanExporter]:
-    """New exporters of these writers, each to the writer's own server.
-
-    Args:
-        writers: emitters that write to the spans of answers.
-        others_export: whether those spans go somewhere in any case.
+    """New exporters of these writers to spans, each to the writer's own server.
 
     Raises:
-        ConfigurationError: a writer has none, and no other exports; the message names the variables for one.
+        ConfigurationError: a writer has none, and nothing else exports; the message names the variables for one.
     """
     found: list[SpanExporter] = []
     for writer in writers:
@@ -308,7 +290,7 @@ class _Providers(SpanProcessor):
 
 
 def frameworks() -> list[str]:
-    """The modules of the frameworks whose integrations are installed: a process that has imported none of them answers nothing."""
+    """The modules of the frameworks whose integrations are installed."""
     return [entry.load().framework for entry in _entries()]
 
 

@@ -22,8 +22,7 @@ from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
-_WORKERS = "ragspan_worker"
-"""The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
+_WORKERS = "ragspan_worker"  # the entry-point group of its programs
 _MISSING = {
     "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
     "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
@@ -54,7 +53,7 @@ app.command()(evaluate)
 app.command()(failures)
 app.command()(agree)
 app.add_typer(labels, name="labels")
-app.add_typer(judges, name="judges")
+app.command()(judges)
 
 
 def _show_version(is_wanted: bool) -> None:  # noqa: FBT001 - the option's value
@@ -162,7 +161,6 @@ def worker(context: typer.Context) -> None:
 @app.command()
 def doctor(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
@@ -175,7 +173,7 @@ def doctor(
         raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
     from rich.console import Console
 
-    from ragspan.doctor import TITLES, Finding, as_json, exit_code, shown, verdict
+    from ragspan.doctor import TITLES, Finding, exit_code, shown, verdict
     from ragspan.doctor.examination import examine
 
     console = Console(highlight=False)
@@ -187,12 +185,6 @@ def doctor(
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)
-    if json is not None:
-        try:
-            json.write_text(as_json(findings), encoding="utf-8")
-        except OSError as error:
-            typer.echo(f"ragspan doctor: --json: {error}", err=True)
-            code = 2
     if any(finding.is_hanging for finding in findings):
         sys.stdout.flush()
         os._exit(code)  # the interpreter would wait for the check that hangs

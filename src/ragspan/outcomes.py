@@ -1,7 +1,4 @@
-"""The outcome of a metric for a record: a score, a reason why there is none, or a failure.
-
-Three types, never NaN and never None, so that an aggregate can count each kind by itself.
-"""
+"""The outcome of a metric for a record: a score, a reason why there is none, or a failure; never NaN and never None."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What this process uses: the one owner of state that is the process's, and not an engine's or a handler's.
 
-What is read needs no lock. `lock` is held while engine or sink is made, `setting_up` while `configure` works: nobody who needs a
-sink waits for that. Both may be taken again by the same thread, because a signal handler may interrupt it. The child of a fork
-uses what its parent uses, and has locks of its own.
+`lock` is held while engine or sink is made, `setting_up` while `configure` works; the child of a fork has its own.
 """
 
 from __future__ import annotations
@@ -61,10 +59,7 @@ in_use = InUse()
 
 @contextlib.contextmanager
 def set_up_or_off() -> Iterator[None]:
-    """Whatever fails inside leaves ragspan off and is one line in the log, one for all integrations that fail alike.
-
-    An instrumentor must not raise: OpenTelemetry's launcher would load none of those after it, which are not ours.
-    """
+    """Whatever fails inside is one line in the log: OpenTelemetry's launcher would load no instrumentor after one that raises."""
     try:
         yield
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the module of RAGSPAN_REDACT may do anything

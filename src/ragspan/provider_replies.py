@@ -125,8 +125,7 @@ def _first(read: Callable[[Any], _T | None], places: Iterable[Mapping[str, Any]]
 
 def _count(value: object) -> int | None:
     """A number of tokens, which some servers write as a text or with decimals."""
-    amount = _amount(value)
-    return None if amount is None else round(amount)
+    return round(_amount(value) or 0) or None
 
 
 def _amount(value: object) -> float | None:

@@ -30,7 +30,6 @@ RedactOption: TypeAlias = Redact | str | Literal[False] | None
 _T = TypeVar("_T")
 
 _VARIABLE: Final = "RAGSPAN_REDACT"
-_ALLOWED: Final = "a function that takes a text and returns one"
 _IDENTITY: Final = frozenset(
     (
         *("record_id", "run_id", "framework", "name", "swallowed_errors", "id", "data_source_id", "tool_name", "role"),
@@ -86,10 +85,9 @@ def redact_from(given: RedactOption) -> Redact | None:
                 f"{_VARIABLE} is {given!r}, but {module} cannot be imported: {type(error).__name__}: {error}"
             ) from error
         what = f"{_VARIABLE} is {given!r}, which"
-    if inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(getattr(found, "__call__", None)):  # noqa: B004
-        raise ConfigurationError(f"{what} is an async function, but should be {_ALLOWED}")
-    if not callable(found):
-        raise ConfigurationError(f"{what} is of type {type(found).__name__}, but should be {_ALLOWED}")
+    if not callable(found) or inspect.iscoroutinefunction(found):
+        kind = "an async function" if callable(found) else f"of type {type(found).__name__}"
+        raise ConfigurationError(f"{what} is {kind}, but should be a function that takes a text and returns one")
     return cast("Redact", found)
 
 

@@ -246,7 +246,6 @@ def _read_datetime(value: dt.datetime) -> str | None:
 _SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
-    (bool, bool),
     (int, lambda value: plain_scalar(int.__int__(value))),
     (float, float.__float__),
     (dt.datetime, _read_datetime),
@@ -519,7 +518,7 @@ class Copying:
             self.whole = whole
 
     def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
-        """A dictionary. Of fields whose names are not texts, documents inside are kept, in one without a name."""
+        """A dictionary."""
         self._left -= dict.__len__(value)
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
@@ -528,15 +527,11 @@ class Copying:
         copies: dict[str, Snapshot] = {}
         texts, longest = self.texts, sys.maxsize if self.whole else _MAX_TEXT_OF_STEP
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
-            if type(key) is str:
-                if type(item) is str and len(item) <= longest:  # mostly
-                    copies[key] = texts[id(item)] = item
-                else:
-                    copies[key] = self.copy(item, depth + 1)
-            elif issubclass(type(key), str):
-                copies[str.__str__(key)] = self.copy(item, depth + 1)
+            name = key if type(key) is str else str(plain_scalar(key))
+            if type(item) is str and len(item) <= longest:  # mostly
+                copies[name] = texts[id(item)] = item
             else:
-                copies.setdefault("", Hidden([])).inside.append(self.copy(item, depth + 1))
+                copies[name] = self.copy(item, depth + 1)
         if len(items) > _MAX_FIELDS:
             copies["…"] = CUT
         return copies

@@ -7,7 +7,7 @@ assert sink.records()[0].response == "..."
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,18 +34,15 @@ class RecordingSink:
     """Keeps captures, and makes records of them as a worker would."""
 
     def __init__(self) -> None:
-        self._captures: list[Capture] = []
-        self._lock = threading.Lock()
+        self._captures: deque[Capture] = deque()
 
     def submit(self, capture: Capture) -> None:
-        with self._lock:
-            self._captures.append(capture)
+        self._captures.append(capture)
 
     def records(self) -> list[RagRecord]:
         """The records of the captures since the last call, without those that have nothing to score."""
-        with self._lock:
-            captures, self._captures = self._captures, []
-        return [record for record in (capture.to_record() for capture in captures) if record is not None]
+        captures = [self._captures.popleft() for _ in range(len(self._captures))]
+        return [record for capture in captures if (record := capture.to_record()) is not None]
 
 
 @dataclass
@@ -182,17 +179,14 @@ def assert_scores(
     min_scored: float = 0.5,
     **minimums: float,
 ) -> None:
-    """Fail a test unless the scores of each named metric are as good as they should be.
+    """Fail a test unless the scores of each named metric are as good as they should be. It blocks a running event loop.
 
         assert_scores([RagRecord(question=..., contexts=[...], response=...)], faithfulness=0.8)
         assert_scores(records, passing={"faithfulness": 0.9}, none_below={"completeness": 0.3})
 
-    Inside a running event loop it blocks the loop.
-
     Args:
         records: as for `ragspan.evaluate.evaluate`: records, dictionaries, a data frame, a path.
-        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several for a jury; by default that of
-            `RAGSPAN_JUDGE`.
+        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list for a jury; by default that of `RAGSPAN_JUDGE`.
         passing: the share of the scored records that should pass, from 0 to 1, by metric.
         none_below: the score that each record should have at least, from 0 to 1, by metric.
         min_scored: the share of the records that should have a score, from 0 to 1; refusals that the judge finds right count.
@@ -204,8 +198,8 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.evaluate.evaluation import evaluate
     from ragspan.evaluate.gates import Gate, Kind, check_gates, lowest, require_metrics
+    from ragspan.evaluate.scoring import evaluate
     from ragspan.metrics.metric_catalogue import metric_names
 
     asked: dict[Kind, Mapping[str, float]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass
 
 import pytest
@@ -23,7 +22,6 @@ from ragspan.metrics import (
 )
 from ragspan.outcomes import Score
 from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
-from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.content import ContentPolicy, without_quotes
 
 CONTENT_VARIABLES = ("RAGSPAN_CAPTURE_CONTENT", "RAGSPAN_EXPLANATIONS")
@@ -164,16 +162,6 @@ def test_what_openinferences_variables_hide_stays_hidden(monkeypatch, telemetry,
 
 
 _HIDE_DOCUMENTS = {"OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS"}
-
-
-def test_the_policy_goes_with_the_emitter_to_another_process(monkeypatch):
-    monkeypatch.setenv(GENAI, "EVENT_ONLY")
-    emitter = OTelEmitter(explanations=True)
-    monkeypatch.delenv(GENAI)
-
-    copied = pickle.loads(pickle.dumps(emitter))
-
-    assert copied.content == emitter.content
 
 
 @pytest.mark.parametrize("value", [None, "true", "false"])

@@ -9,7 +9,6 @@ import threading
 
 import pytest
 import trustme
-from operators import Operator
 from servers.broker import HOST
 from submitted import a_record, stored_ids, submit
 from waiting import PATIENCE, until
@@ -51,16 +50,6 @@ def url_of(broker, userinfo="", *, scheme="nats"):
 def goes_through(sink, broker):
     submit(sink, a_record())
     assert stored_ids(broker) == ["r-1"]
-
-
-def test_a_file_of_credentials_signs_in(make_broker, make_sink, tmp_path):
-    """As operators with many accounts give them out."""
-    operator = Operator()
-    file = tmp_path / "app.creds"
-    file.write_text(operator.credentials(), encoding="ascii")
-    broker = make_broker(config=operator.config, view={"credentials_file": str(file)})
-    broker.start()
-    goes_through(make_sink(BrokerAccess(url=broker.url, credentials_file=str(file))), broker)
 
 
 @pytest.mark.parametrize("scheme", ["nats", "tls"])

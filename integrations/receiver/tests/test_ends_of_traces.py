@@ -60,17 +60,6 @@ def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(traces, clock, 
     assert len(traces) == traces.size == 0
 
 
-def test_a_span_that_is_sent_again_is_one_span(traces, clock):
-    twice = raw(root=True)
-    traces.add(ONE, [twice])
-    held = traces.size
-    traces.add(ONE, [twice])
-    clock.now += 3
-
-    assert traces.size == held
-    assert ended(traces) == {ONE: 1}
-
-
 def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(traces, clock):
     traces.add(ONE, [raw(root=True)])
     clock.now += 3

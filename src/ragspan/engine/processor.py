@@ -99,7 +99,8 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
-            if not is_multiprocessing_child():  # which ends at once until it has work
+            # SIGTERM ends at once the child of `multiprocessing` until that has work, and who waits for nothing.
+            if options.exit_timeout and not is_multiprocessing_child():
                 sigterm.look()
 
     @abstractmethod
@@ -232,7 +233,7 @@ class BackgroundProcessor(ABC):
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
             on_start=lambda: process_end.watch(self),
-            on_work=lambda: sigterm.look(self._log),
+            on_work=lambda: sigterm.look(self._log) if options.exit_timeout else None,
             log=self._log,
         )
         if not self._is_enabled:

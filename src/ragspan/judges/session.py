@@ -23,8 +23,6 @@ Settle: TypeAlias = Callable[[Usage], None]
 
 
 class Allowance(Protocol):
-    """Decides whether a request may be sent."""
-
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take; `expected.usd` is None if the price is not known.
 
@@ -37,15 +35,13 @@ class Allowance(Protocol):
 
 @runtime_checkable
 class Spender(Protocol):
-    """A judge whose requests cost money: it asks the allowance before each."""
+    """A judge whose requests cost money: it asks the allowance before each. Its price is None if it is not known."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def price(self) -> Price | None:
-        """None if the price is not known."""
-        ...
+    def price(self) -> Price | None: ...
 
 
 @dataclass(slots=True)
@@ -72,12 +68,9 @@ class JudgingSession:
     """What is prepared for the record, for all of its metrics."""
 
     def expect(self, judge: object, question: str, wanted: Any = 1) -> None:
-        """Let the judge know beforehand what a metric of the record will ask it.
+        """Let the judge know beforehand what a metric of the record will ask it, by the name of its method.
 
-        Args:
-            judge: of the metric.
-            question: the name of the judge's method.
-            wanted: how many votes or ratings, of which the most count; or a question that the metric brings.
+        Of the votes or ratings that are wanted the most count; or it is a question that the metric brings.
         """
         expected = self.expected(judge)
         known = expected.get(question)
@@ -136,10 +129,6 @@ def report_usage(usage: Usage) -> None:
 
 
 def reserve(expected: Usage) -> Settle:
-    """Set aside what a request is expected to take, if an allowance limits it.
-
-    Raises:
-        JudgeError: as `Allowance.reserve`.
-    """
+    """Set aside what a request is expected to take, if an allowance limits it; errors as `Allowance.reserve`."""
     allowance = _current.get().allowance
     return allowance.reserve(expected) if allowance is not None else lambda _: None

@@ -20,7 +20,6 @@ from ragspan.request import (
     PayloadMessage,
     RequestTree,
     RerankStep,
-    SearchStart,
     SeenDocuments,
     Step,
     SynthesisStart,
@@ -117,14 +116,19 @@ def _as_given(
     if synthesis.output == response and any(each.text.strip() in answers for each, _ in given):
         handed = {text for document, _ in given for text in (document.text, document.written)}
         contexts = [context for context in contexts if context.text in handed] or contexts
-    models = [model for model in tree.all_of(ModelStep) if model.is_within(synthesis)]
-    prompts = [unescaped(part.text) for model in models for part in model.messages]
+
+    @cache
+    def prompts() -> list[str]:
+        models = [model for model in tree.all_of(ModelStep) if model.is_within(synthesis)]
+        return [unescaped(part.text) for model in models for part in model.messages]
+
     for context in contexts:
         own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
         wide = pairs[0][0].written if pairs else None
-        if wide and wide != context.text and any(wide in each for each in prompts):
+        if wide and wide != context.text and any(wide in each for each in prompts()):
             own = replace(context, text=wide)  # where the framework writes a list of texts, with escapes
-        yield from (replace(own, score=score) for score in [score for _, score in pairs] or [own.score])
+        for score in [score for _, score in pairs] or [own.score]:
+            yield own if score == own.score else replace(own, score=score)
 
 
 def _answers_in(
@@ -166,10 +170,12 @@ def _read(log: RequestLog) -> RequestLog:
         method = str(inner.run)[len(inner.about.name) + 1 : -UUID_LENGTH]
         if method.startswith("stream") and str(outer.run).startswith(f"{inner.about.name}.a{method}-"):
             left_out.add(outer.run)
-    read.streams = {**log.streams, **_streams_of_models(history)}
-    known = {each.text: each for event in history for found in documents_in(event.payload) for each, _ in found}
+    if log.streams:
+        read.streams = {**log.streams, **_streams_of_models(history)}
     for event in list(starts.values()):
-        if isinstance(event.about, SynthesisStart):  # or texts that a program handed over
+        if isinstance(event.about, SynthesisStart) and any(isinstance(one, str) for one in event.payload):
+            # A program handed texts over, perhaps those of documents.
+            known = {each.text: each for one in history for found in documents_in(one.payload) for each, _ in found}
             given = [
                 known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in event.payload
             ]
@@ -186,10 +192,7 @@ def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -
             return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
         return event._replace(payload=payload.text())
     if kind is EventKind.START:
-        start = starts[event.run]
-        if isinstance(start.about, SearchStart):
-            return start._replace(about=start.about._replace(span=log.about.get("spans", {}).get(event.run)))
-        return start
+        return starts[event.run]
     if kind is EventKind.FILLED:
         return event._replace(payload={str(place): text for place, text in enumerate(payload)})
     if kind is EventKind.REREAD:

@@ -11,37 +11,16 @@ from typing import Any
 
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing import (
-    MAX_RUNS,
-    EventKind,
-    OpenRequests,
-    OuterRun,
-    RequestLog,
-    TokenStream,
-)
+from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream
 from ragspan.messages import NotedError, note_error
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
-from ragspan_llama_index.classes import (
-    GENERATOR,
-    KNOWN,
-    UUID_LENGTH,
-    ClassFacts,
-    Role,
-    answers_nobody,
-    facts_about,
-)
+from ragspan_llama_index.classes import GENERATOR, KNOWN, UUID_LENGTH, ClassFacts, Role, answers_nobody, facts_about
 from ragspan_llama_index.nodes import documents_now, documents_of
-from ragspan_llama_index.openinference import OPENINFERENCE, is_active, note_search, span_of
-from ragspan_llama_index.payloads import (
-    STARTS,
-    Noted,
-    end_of_model,
-    end_of_tool,
-    texts_given,
-)
+from ragspan_llama_index.openinference import OPENINFERENCE, is_active, span_of
+from ragspan_llama_index.payloads import STARTS, Noted, end_of_model, end_of_tool, texts_given
 from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.streams import (
     Place,
@@ -146,8 +125,6 @@ class SpanRecorder:
             error = GeneratorExit() if err is None else err
             log = place[0]
             is_step = place[1] == id_
-            if is_step and place[2] == "search" and OPENINFERENCE in modules:
-                note_search(log, id_)
             is_shown = is_step and (
                 place[2] not in _ANSWERING or id_ == log.root
             )  # others hand on what an inner step tells
@@ -272,8 +249,6 @@ class SpanRecorder:
         log.events.append((EventKind.START, span_id, step_id, began_ns, noted.payload, noted.about))
         if noted.filled is not None:
             log.events.append((EventKind.FILLED, span_id, None, began_ns, noted.filled, None))
-        if role == "search" and OPENINFERENCE in modules:
-            note_search(log, span_id)
         if role in _READING and not inside_synthesis:
             log.about["reread"] = True
         if around == "call" and role not in _ASKS:
@@ -297,8 +272,6 @@ class SpanRecorder:
                 noted = end_of_model(result, log)
             elif role == "search" or role == "postprocessing":  # noqa: PLR1714  a set takes longer
                 noted = Noted(documents_of(result, log))
-                if role == "search" and OPENINFERENCE in modules:
-                    note_search(log, span_id)
             elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
                 noted = Noted(output_or_stream(place, result, self._listener))
                 if role == "synthesis":

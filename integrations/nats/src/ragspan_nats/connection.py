@@ -190,35 +190,30 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
     from nats.js.errors import APIError, NotFoundError
 
-    common: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": stream.replicas}
-    records = StreamConfig(
-        name=stream.name,
-        description="Answers that wait to be scored by ragspan's workers",
-        subjects=[stream.records],
-        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
-        discard=DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
-        max_msgs=stream.max_records,
-        max_bytes=stream.max_bytes,
-        max_age=stream.max_age,
-        duplicate_window=min(stream.duplicate_window, stream.max_age),
-        **common,
-    )
-    dead_letters = StreamConfig(
-        name=stream.dead_stream,
-        description="Records that ragspan's workers could not score, with the reasons",
-        subjects=[stream.dead_letters],
-        discard=DiscardPolicy.OLD,  # a full stream must not stop the workers
-        max_bytes=_DEAD_LETTER_BYTES,
-        max_age=_DEAD_LETTER_AGE,
-        duplicate_window=min(stream.duplicate_window, _DEAD_LETTER_AGE),
-        **common,
-    )
-    for config in (records, dead_letters):
+    records: dict[str, Any] = {
+        "description": "Answers that wait to be scored by ragspan's workers",
+        "subjects": [stream.records],
+        "retention": RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
+        "discard": DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
+        "max_msgs": stream.max_records,
+        "max_bytes": stream.max_bytes,
+        "max_age": stream.max_age,
+    }
+    dead_letters: dict[str, Any] = {
+        "description": "Records that ragspan's workers could not score, with the reasons",
+        "subjects": [stream.dead_letters],
+        "discard": DiscardPolicy.OLD,  # a full stream must not stop the workers
+        "max_bytes": _DEAD_LETTER_BYTES,
+        "max_age": _DEAD_LETTER_AGE,
+    }
+    for name, given in ((stream.name, records), (stream.dead_stream, dead_letters)):
         try:
-            await jetstream.stream_info(config.name or "")
+            await jetstream.stream_info(name)
         except NotFoundError:  # noqa: PERF203 - there are two
+            window = min(stream.duplicate_window, given["max_age"])
+            common = {"storage": StorageType.FILE, "num_replicas": stream.replicas, "duplicate_window": window}
             try:
-                await jetstream.add_stream(config)
+                await jetstream.add_stream(StreamConfig(name=name, **given, **common))
             except APIError as error:
                 if error.err_code != _EXISTS:  # somebody else has just made it
                     raise

@@ -140,7 +140,7 @@ class FleetScoring:
             return _not_exported("the backend did not take its spans in time")
         statuses: list[DeliveryStatus] = []
         for writer in self._writers:
-            status, error = call_guarded(writer.emit_with_status, scored)
+            status, error = call_guarded(writer.emit, scored)
             if self._noted(writer, error) or status is None:
                 return _EMITTER_ERROR
             statuses.append(status)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, choice, instance
@@ -42,6 +43,7 @@ _REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some m
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # error codes: account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # error codes: the message for the stream, its headers for any stream
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
+_NOT_FOUND = 404
 _LONGEST_REQUEST = 1.2  # seconds after which the request of a worker that has died is over
 
 
@@ -105,8 +107,15 @@ class NatsSink(BackgroundProcessor):
         SECONDS.check("retry_timeout", retry_timeout)
         choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
         self._access, self._stream = broker, stream
-        self._redact = redact_from(redact) if enabled else None
-        self._retry_timeout, self._unknown_contexts = retry_timeout, unknown_contexts
+        self._publishing = partial(
+            Publishing,
+            access=broker,
+            stream=stream,
+            name=name,
+            redact=redact_from(redact) if enabled else None,
+            retry_timeout=retry_timeout,
+            unknown_contexts=unknown_contexts,
+        )
         super().__init__(
             ProcessorOptions(
                 queue_size=queue_size,
@@ -136,8 +145,6 @@ class NatsSink(BackgroundProcessor):
 
     async def _look_for_workers(self, deadline: Deadline) -> tuple[bool | None, str]:
         """A worker that has room has a request for records at the broker all the time. One without room has records in flight."""
-        from nats.js.errors import NotFoundError
-
         from ragspan_nats.connection import BrokerConnection, error_text
 
         connection = BrokerConnection(self._access, name="ragspan doctor", log=ThrottledLog())
@@ -147,12 +154,10 @@ class NatsSink(BackgroundProcessor):
             await asyncio.sleep(min(_LONGEST_REQUEST, deadline.remaining / 4))
             jetstream = client.jetstream(timeout=max(deadline.remaining / 2, 0.1))
             info = await jetstream.consumer_info(name, self._stream.consumer)
-        except NotFoundError:
-            return False, f"no worker has ever asked for the records of the stream {name}"
         except Exception as error:  # noqa: BLE001 - no permission shows as silence; whatever it is, it is said
-            is_silent = isinstance(error, TimeoutError | asyncio.TimeoutError)
-            words = "the broker does not answer" if is_silent else error_text(error)
-            return None, f"whether a worker takes the records of the stream {name} is not known: {words}"
+            if getattr(error, "code", None) == _NOT_FOUND:
+                return False, f"no worker has ever asked for the records of the stream {name}"
+            return None, f"whether a worker takes the records of the stream {name} is not known: {error_text(error)}"
         finally:
             await connection.close()
         if info.num_waiting:
@@ -162,15 +167,7 @@ class NatsSink(BackgroundProcessor):
         return None if info.num_ack_pending else False, f"no worker takes records: {counts}"
 
     def _make_work(self, log: ThrottledLog) -> Publishing:
-        return Publishing(
-            access=self._access,
-            stream=self._stream,
-            log=log,
-            name=self._processor_options.name,
-            redact=self._redact,
-            retry_timeout=self._retry_timeout,
-            unknown_contexts=self._unknown_contexts,
-        )
+        return self._publishing(log=log)
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:

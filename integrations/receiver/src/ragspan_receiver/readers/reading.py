@@ -7,27 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragspan.records import SpanAnchor
-from ragspan.request import (
-    NO_INPUT_YET,
-    ModelStep,
-    PayloadMessage,
-    SearchStep,
-    Step,
-    ToolStep,
-)
+from ragspan.request import NO_INPUT_YET, ModelStep, PayloadMessage, SearchStep, Step, ToolStep
 from ragspan.safe_copy import OPAQUE
 from ragspan_receiver.readers import attribute_names as names
 from ragspan_receiver.readers.attribute_names import Convention, Kind
 from ragspan_receiver.readers.payloads import Payloads, Scored
-from ragspan_receiver.readers.values import (
-    arguments_in,
-    fields_of,
-    first_of,
-    json_of,
-    numbered,
-    query_in,
-    text_of,
-)
+from ragspan_receiver.readers.values import arguments_in, fields_of, first_of, json_of, numbered, query_in, text_of
 from ragspan_receiver.spans import TracedSpan
 
 _METHODS = {"llama_index", "dspy"}
@@ -213,7 +198,7 @@ def become_search(read: ReadSpan, query: str | None, found: Sequence[Scored] | N
     """Make the step a search; `found` is None if the texts that it found are not known."""
     output = OPAQUE if found is None else [list(pair) for pair in found]
     metadata = {"data_source_id": text_of(read.span.attributes, names.DATA_SOURCE)}
-    read.become(SearchStep, inputs=query, output=output, metadata=metadata, span=anchor_of(read.span))
+    read.become(SearchStep, inputs=query, output=output, metadata=metadata)
 
 
 def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
