@@ -41,7 +41,7 @@ from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
 from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import Emitter, OTelEmitter, environment
-from ragspan.telemetry.emitter_protocols import BackendEmitter, emitter_class
+from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.throttled_log import ThrottledLog, log_line
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
@@ -159,7 +159,7 @@ def configure(
     options = {"budget": budget, "max_records_per_second": max_records_per_second}
     made: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     with in_use.setting_up:
-        backends: list[BackendEmitter] = [
+        backends: list[Any] = [
             emitter_class(name).at(address, capture_content=settings.capture_content)
             for name, address in {"phoenix": phoenix, "mlflow": mlflow}.items()
             if address is not None
@@ -221,7 +221,7 @@ def _application_has_provider() -> bool:
     return _is_set(provider) and provider is not in_use.only(_Providers).tracer
 
 
-def _exporters_of(backends: Sequence[BackendEmitter], emitters: Sequence[Emitter]) -> list[SpanExporter]:
+def _exporters_of(backends: Sequence[Any], emitters: Sequence[Emitter]) -> list[SpanExporter]:
     """The exporters of the backends, and of other writers where the spans that they need would go nowhere else.
 
     Raises:

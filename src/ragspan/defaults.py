@@ -16,7 +16,7 @@ from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
-from ragspan.telemetry.emitter_protocols import installed_emitter
+from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
@@ -167,7 +167,8 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
 
         return ConsoleEmitter(**content)
     if name != "otel":
-        return installed_emitter(name)
+        installed: Emitter = emitter_class(name)()
+        return installed
     return OTelEmitter(
         **content,
         spans=settings.spans,

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from ragspan.telemetry import semconv
+
+GRAFANA = Path(__file__).parents[2] / "docs" / "grafana"
 BUILT_IN = {"__rate_interval", "__range"}
 
 
@@ -42,3 +46,16 @@ def test_every_variable_in_a_query_is_there(dashboard):
 
 def test_every_query_heeds_what_the_reader_chose(dashboard):
     assert [target["expr"] for target in targets(dashboard) if 'job=~"$job"' not in target["expr"]] == []
+
+
+def test_every_query_and_every_rule_asks_for_names_that_ragspan_writes():
+    """Prometheus has underscores for dots, and endings for units and kinds."""
+    known = {value.replace(".", "_") for value in vars(semconv).values() if isinstance(value, str)}
+    asked = {
+        re.sub(r"(_seconds)?(_total|_bucket|_count|_sum)?$", "", name)
+        for file in (GRAFANA / "ragspan.json", GRAFANA / "alerts.yaml")
+        for name in re.findall(r"\bragspan_\w+", file.read_text(encoding="utf-8"))
+    }
+
+    assert len(asked) > 15
+    assert asked - known <= {"ragspan_dimension_"}

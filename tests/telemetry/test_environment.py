@@ -60,8 +60,10 @@ def test_exporters_are_named_by_their_variable_or_by_an_endpoint_for_spans(set_v
 
 
 def test_all_signals_are_sent_where_the_environment_says(set_variables, make_providers, otlp_listener):
-    set_variables(EXPORTER_OTLP_ENDPOINT=otlp_listener.url, METRICS_EXPORTER="otlp", LOGS_EXPORTER="otlp")
-    providers = make_providers({"service.name": "shop"})
+    set_variables(
+        EXPORTER_OTLP_ENDPOINT=otlp_listener.url, METRICS_EXPORTER="otlp", LOGS_EXPORTER="otlp", SERVICE_NAME="shop"
+    )
+    providers = make_providers()
     providers.tracer_provider.get_tracer("test").start_span("span").end()
     providers.meter_provider.get_meter("test").create_counter("counter").add(1)
     providers.logger_provider.get_logger("test").emit(LogRecord(body="event"))
@@ -78,7 +80,9 @@ def test_all_signals_are_sent_where_the_environment_says(set_variables, make_pro
 def test_an_exporter_that_is_not_installed_is_an_error_that_says_what_there_is(set_variables, signal):
     set_variables(**{f"{signal}_EXPORTER": "zipkin-of-old"})
 
-    with pytest.raises(ConfigurationError, match=f"OTEL_{signal}_EXPORTER asks for 'zipkin-of-old'.*otlp_proto_http"):
+    with pytest.raises(
+        ConfigurationError, match=f"OTEL_{signal}_EXPORTER asks for the exporter 'zipkin-of-old'.*otlp_proto_http"
+    ):
         providers_from_environment()
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.tools import Delivered, DeliveryOptions, ScoreWriter
+from ragspan.tools import Delivered, DeliveryOptions, ScoreWriter, Sender
 from ragspan.tools.http import Endpoint
-from ragspan.tools.queue import SendQueue
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,11 @@ class PostOffice(ScoreWriter):
 
 @pytest.fixture
 def make_queue(clock):
-    """A queue without jitter, whose items are due at once unless the test says otherwise."""
+    """A sender without threads and jitter, whose items are due at once unless the test says otherwise."""
 
-    def make(**options):
-        return SendQueue(DeliveryOptions(**{"linger": 0.0, **options}), draw=lambda: 0.0, clock=clock)
+    def make(write=None, **options):
+        given = DeliveryOptions(**{"linger": 0.0, **options})
+        return Sender(given, write=write, name="post", threads=0, draw=lambda: 0.0, clock=clock)
 
     return make
 

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Failed, Rejected, SpanNotFound, Unavailable
-from ragspan.tools.queue import DeliveryStatus, SendQueue
+from ragspan.tools import (
+    BatchRejected,
+    Delivered,
+    DeliveryOptions,
+    Failed,
+    Rejected,
+    Sender,
+    SpanNotFound,
+    Unavailable,
+)
 
 
 def texts(batch):
@@ -139,10 +147,6 @@ def test_what_is_written_when_and_how_it_ends(make_queue, clock, letters, option
     }
 
 
-def state(entries, *, max_span_wait=math.inf):
-    return DeliveryStatus(entries).state(max_span_wait=max_span_wait)
-
-
 def look(queue, clock, result, *, after=0.0):
     clock.advance(after)
     queue.settle(queue.take(), [result])
@@ -153,12 +157,11 @@ def test_a_later_item_of_a_key_replaces_the_one_that_waits(make_queue, clock, le
     first = queue.put([letter("first", key="span")])
     look(queue, clock, SpanNotFound())
     second = queue.put([letter("second", key="span"), letter("other")])
-    assert [state(entries) for entries in (first, second)] == ["lost", "waiting"]
+    assert [status.state() for status in (first, second)] == ["lost", "waiting"]
 
     assert run(queue, clock, refuse_nothing) == [(0, ["second", "other"])]
     assert queue.stats().dropped == {"replaced": 1}
-    assert queue.lost() == 0
-    assert [state(entries) for entries in (first, second)] == ["lost", "settled"]
+    assert [status.state() for status in (first, second)] == ["lost", "settled"]
 
 
 @pytest.mark.parametrize("result", [Delivered(), Failed()])
@@ -187,7 +190,7 @@ REPLIES = st.one_of(
 def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_size):
     now = [0.0]
     options = DeliveryOptions(queue_size=queue_size, batch_size=batch_size, linger=0.0, retry_window=100.0)
-    queue = SendQueue(options, clock=lambda: now[0])
+    queue = Sender(options, write=refuse_nothing, name="post", threads=0, clock=lambda: now[0])
     number = 0
     for step in steps:
         if isinstance(step, int):
@@ -196,7 +199,7 @@ def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_
         elif isinstance(step, float):
             now[0] += step
         elif step == "hurry":
-            queue.make_all_due()
+            queue.flush(0.0)
         elif pause(queue) == 0 and (batch := queue.take()):
             fits = isinstance(step, Exception) or len(step) == len(batch)
             queue.settle(batch, step if fits else ValueError())
@@ -213,13 +216,19 @@ class Numbered:
         self.key = number % 3
 
 
-def test_a_queue_that_closes_tries_each_item_once_more(make_queue, clock, letters):
-    queue = make_queue(linger=60.0)
+def test_a_queue_that_closes_tries_each_item_once_more(make_queue, letters):
+    written = []
+
+    def write(batch):
+        written.append([item.text for item in batch])
+        return [Delivered(), *[Failed()] * (len(batch) - 1)]
+
+    queue = make_queue(write, linger=60.0)
     queue.put(letters("abc"))
 
-    queue.close()
+    queue.shutdown(0.0)
 
-    assert run(queue, clock, lambda batch: [Delivered(), *[Failed()] * (len(batch) - 1)]) == [(0, ["a", "b", "c"])]
+    assert written == [["a", "b", "c"]]
     assert (queue.stats().waiting, queue.stats().delivered, queue.stats().dropped) == (0, 1, {"shutdown": 2})
 
 
@@ -233,7 +242,7 @@ def test_what_is_in_flight_when_the_queue_closes_counts_by_its_reply(make_queue,
     queue.put(letters("abc"))
     batch = queue.take()
 
-    queue.give_up()
+    queue.shutdown(0.0, more=0.0)
     assert (queue.stats().waiting, queue.stats().dropped) == (2, {"shutdown": 1})
     queue.settle(batch, reply)
 

@@ -45,7 +45,7 @@ def wait_until(post_office, happened):
     """Wait for a change of what the writer's thread knows."""
     sender = post_office._sender
     with sender._changed:
-        assert sender._changed.wait_for(lambda: happened(sender._queue), PATIENCE)
+        assert sender._changed.wait_for(lambda: happened(sender), PATIENCE)
 
 
 def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_scored):
@@ -93,7 +93,7 @@ def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
 def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_scored):
     post_office.mailbox.script += [Unavailable("away", retry_after=60.0), [SpanNotFound()], RuntimeError("500")]
     post_office.emit(make_scored(faithfulness=0.5))
-    wait_until(post_office, lambda queue: (queue.next_due() or 0) > time.monotonic() + 10)
+    wait_until(post_office, lambda sender: (sender.next_due() or 0) > time.monotonic() + 10)
 
     assert post_office.flush(PATIENCE)
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
@@ -132,7 +132,7 @@ def test_a_tool_that_hangs_gets_no_more_than_its_last_seconds(make_post_office, 
     assert (post_office.stats().waiting, post_office.stats().dropped) == (1, {"shutdown": 1})
     assert caplog.messages == ["post: 1 score dropped: shutdown", "post: no reply came in time for 1 score"]
     gate.opened.set()
-    wait_until(post_office, lambda queue: queue.stats().delivered == 1)
+    wait_until(post_office, lambda sender: sender.stats().delivered == 1)
     assert post_office.stats().dropped == {"shutdown": 1}
 
 
@@ -143,7 +143,7 @@ class Spans:
         self.mailbox = mailbox
         self.batches_before = []
 
-    def force_flush(self, timeout_millis):
+    def force_flush(self, timeout_millis, **_how):
         self.batches_before.append(len(self.mailbox.batches))
         return True
 
@@ -164,7 +164,7 @@ def test_spans_are_flushed_before_a_score_is_first_tried(post_office, make_score
 
     post_office.emit(make_scored(faithfulness=0.5))
 
-    wait_until(post_office, lambda queue: queue.stats().delivered == 1)
+    wait_until(post_office, lambda sender: sender.stats().delivered == 1)
     assert spans.batches_before == [0]
 
 
@@ -172,7 +172,7 @@ def test_an_exporter_that_hangs_takes_no_more_than_half_of_a_flush(make_post_off
     class Hanging:
         opened = threading.Event()
 
-        def force_flush(self, timeout_millis):
+        def force_flush(self, timeout_millis, **_how):
             self.opened.wait(PATIENCE)
 
     flush_as_well(hanging := Hanging())

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 NAME = "ragspan doctor"
 DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
-_SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
+_SCORING, _WAITING, _SENDING, _SHUTTING_DOWN = 0.5, 0.85, 0.25, 0.05  # shares of the time
+_TRYING = 2.0  # seconds
 _KEPT_LINES = 20
 _LOGGED = (
     "your application will log the same; for a tool that takes no metrics or logs set OTEL_METRICS_EXPORTER=none and "
@@ -91,7 +92,8 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             began = time.monotonic()
             result = score_in_time(engine, record, seconds * _SCORING * 1.2)
             scored_in = time.monotonic() - began
-            engine.flush(seconds * _FLUSHING)
+            while not engine.flush(_TRYING) and not complaints and time.monotonic() - began < seconds * _WAITING:
+                pass  # a span may be on its way; what was refused will not be taken in a moment
             by_tools = [_tool_finding(writer, complaints) for writer in writers]
             engine.shutdown(seconds * _SHUTTING_DOWN)
     found = [_judge_finding(judge.name, result, scored_in)]
@@ -192,19 +194,22 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
 
 def _watched_session(exchange: Exchange) -> requests.Session:
-    from ragspan.tools.sessions import ToolSession
+    from ragspan.tools.http import Endpoint, session_for
 
-    class Session(ToolSession):
-        def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-            exchange.url = str(url)
-            try:
-                exchange.reply = super().request(method, url, *args, **kwargs)
-            except Exception as error:
-                exchange.error = error
-                raise
-            return exchange.reply
+    session = session_for(Endpoint(url=exchange.url))
+    request = session.request
 
-    return Session({})
+    def watched(method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+        exchange.url = str(url)
+        try:
+            exchange.reply = request(method, url, *args, **kwargs)
+        except Exception as error:
+            exchange.error = error
+            raise
+        return exchange.reply
+
+    session.request = watched  # type: ignore[method-assign]
+    return session
 
 
 def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:

@@ -120,8 +120,8 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     Raises:
         TableError: it does not answer, or with a status that is not a success; a `ReplyTooLarge` where it has more than the client reads.
     """
+    from ragspan.tools.delivery import Unavailable
     from ragspan.tools.http import TOO_LARGE
-    from ragspan.tools.queue import Unavailable
 
     try:
         reply = client.call(method, path, **content)

@@ -7,29 +7,26 @@ the start, and a negative time fails only when a whole batch is encoded, so reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace import Link, Span, StatusCode, Tracer
 
 from ragspan.messages import ErrorReport
-from ragspan.outcomes import MetricFailure, Score, ScoredRecord
-from ragspan.records import Generation, RagRecord, Reranking, Retrieval, SpanAnchor, Step, ToolCall
+from ragspan.outcomes import MetricFailure, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.otel_context import context_with, span_context_of
-from ragspan.telemetry.score_attributes import (
-    answer_groups,
-    claim_map,
-    evaluation_result,
-    flat_outcome,
-    openinference_copy,
-    response_id,
-)
-from ragspan.telemetry.step_attributes import essentials, step_groups
-from ragspan.telemetry.values import Attributes, clean_name, encodable, error_type, set_within_limit
+from ragspan.telemetry.score_attributes import answer_groups, evaluation_groups, response_id
+from ragspan.telemetry.step_attributes import KINDS, essentials, step_groups, step_name
+from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
 
 _ALL_TIME = (0, 2**63 - 1)
+_ANSWER_KINDS = {
+    True: (semconv.OPERATION_INVOKE_AGENT, semconv.KIND_AGENT, semconv.GEN_AI_AGENT_NAME),
+    False: (semconv.OPERATION_INVOKE_WORKFLOW, semconv.KIND_CHAIN, semconv.GEN_AI_WORKFLOW_NAME),
+}
+"""Operation, OpenInference's kind and the attribute of the name, of an agent's answers and of others."""
 
 
 def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
@@ -41,21 +38,21 @@ def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tu
 
 def answer_name(record: RagRecord) -> str:
     """The name of the answer's span."""
-    return clean_name(f"{_ANSWER_KINDS[record.is_agent].operation} {record.name}")
+    return clean_name(f"{_ANSWER_KINDS[record.is_agent][0]} {record.name}")
 
 
 def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
     """Start the answer's span, under the record's parent if it has one."""
-    kind = _ANSWER_KINDS[record.is_agent]
+    operation, kind, name = _ANSWER_KINDS[record.is_agent]
     return tracer.start_span(
         answer_name(record),
         context=context_with(record.parent),
         start_time=interval(record)[0],
         attributes=encodable(
             {
-                semconv.OPENINFERENCE_SPAN_KIND: kind.kind,
-                semconv.GEN_AI_OPERATION_NAME: kind.operation,
-                semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: clean_name(record.name),
+                semconv.OPENINFERENCE_SPAN_KIND: kind,
+                semconv.GEN_AI_OPERATION_NAME: operation,
+                name: clean_name(record.name),
                 semconv.RECORD_ID: record.record_id,
                 semconv.FRAMEWORK: record.framework,
                 semconv.ANSWER_STATUS: record.status,
@@ -68,28 +65,23 @@ def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> S
 
 
 def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-    """Start the spans of all steps in the order of `record.steps`, each below its tool, or else below the answer."""
-    tools: list[Span] = []
-    others: list[Span] = []
+    """Start the spans of all steps in the order of `record.steps`, tools first, each below its tool or else below the answer."""
+    spans: list[Span] = []
+    tools = 0
     for step in record.steps:
-        kind = _KINDS[type(step)]
         # A tool can only be inside one that began earlier.
-        is_inside = step.within is not None and 0 <= step.within < len(tools)
-        span = tracer.start_span(
-            step_name(step),
-            context=context_with(tools[step.within or 0] if is_inside else answer),
-            kind=kind.span_kind,
-            start_time=interval(step, interval(record))[0],
-            attributes=encodable(
-                {
-                    semconv.OPENINFERENCE_SPAN_KIND: kind.kind,
-                    semconv.GEN_AI_OPERATION_NAME: kind.operation,
-                    **essentials(step),
-                }
-            ),
+        is_inside = step.within is not None and 0 <= step.within < tools
+        spans.append(
+            tracer.start_span(
+                step_name(step),
+                context=context_with(spans[step.within or 0] if is_inside else answer),
+                kind=KINDS[type(step)].span_kind,
+                start_time=interval(step, interval(record))[0],
+                attributes=encodable(essentials(step)),
+            )
         )
-        (tools if isinstance(step, ToolCall) else others).append(span)
-    return (*tools, *others)
+        tools += isinstance(step, ToolCall)
+    return tuple(spans)
 
 
 def finish_answer(answer: Span, steps: Sequence[Span], scored: ScoredRecord, options: EmitterOptions) -> None:
@@ -98,14 +90,12 @@ def finish_answer(answer: Span, steps: Sequence[Span], scored: ScoredRecord, opt
     try:
         set_within_limit(answer, answer_groups(scored, options))
         if record.status == "error":
-            answer.set_status(StatusCode.ERROR, error_type(record.error_type))
-            _add_exception(answer, record.error, interval(record)[1], options.content)
+            _fail(answer, record.error_type, record.error, interval(record)[1], options.content)
         for span, step in zip(steps, record.steps, strict=False):
             failure = None if step.error_type is None else error_type(step.error_type)
             set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
             if failure is not None:
-                span.set_status(StatusCode.ERROR, failure)
-                _add_exception(span, step.error, interval(step, interval(record))[1], options.content)
+                _fail(span, step.error_type, step.error, interval(step, interval(record))[1], options.content)
     finally:
         end_answer(answer, steps, record)
 
@@ -118,8 +108,9 @@ def end_answer(answer: Span, steps: Sequence[Span], record: RagRecord) -> None:
     answer.end(end_time=within[1])
 
 
-def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: ContentPolicy) -> None:
-    """Write the error's message on the span. It may quote input and output, so both must be allowed there."""
+def _fail(span: Span, kind: str | None, error: ErrorReport | None, at_ns: int, content: ContentPolicy) -> None:
+    """Give the span the status ERROR, and the error's message if input and output are both allowed: it may quote them."""
+    span.set_status(StatusCode.ERROR, error_type(kind))
     if error is None or not all(content.allows("spans", hidden_as=hidden) for hidden in ("inputs", "outputs")):
         return
     about = {
@@ -128,39 +119,6 @@ def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: C
         semconv.EXCEPTION_STACKTRACE: error.stacktrace,
     }
     span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
-
-
-def step_name(step: Step) -> str:
-    """The name of the step's span."""
-    match step:
-        case Retrieval():
-            name = step.data_source_id or step.name
-        case Generation():
-            name = step.model or ""
-        case _:
-            name = step.name
-    return clean_name(f"{_KINDS[type(step)].operation} {name}".rstrip())
-
-
-class _Kind(NamedTuple):
-    """The kind of a span, in OpenTelemetry's conventions and in OpenInference's."""
-
-    operation: str
-    kind: str
-    span_kind: SpanKind = SpanKind.INTERNAL
-
-
-_ANSWER_KINDS = {
-    True: _Kind(semconv.OPERATION_INVOKE_AGENT, semconv.KIND_AGENT),
-    False: _Kind(semconv.OPERATION_INVOKE_WORKFLOW, semconv.KIND_CHAIN),
-}
-"""Of an agent's answers, and of others."""
-_KINDS: Mapping[type[Step], _Kind] = {
-    ToolCall: _Kind(semconv.OPERATION_EXECUTE_TOOL, semconv.KIND_TOOL),
-    Retrieval: _Kind(semconv.OPERATION_RETRIEVAL, semconv.KIND_RETRIEVER, SpanKind.CLIENT),
-    Reranking: _Kind(semconv.OPERATION_RERANK, semconv.KIND_RERANKER),
-    Generation: _Kind(semconv.OPERATION_CHAT, semconv.KIND_LLM, SpanKind.CLIENT),
-}
 
 
 def add_evaluation(
@@ -188,21 +146,7 @@ def add_evaluation(
             }
         ),
     )
-    set_within_limit(span, _evaluation_groups(scored, metric, options))
+    set_within_limit(span, evaluation_groups(scored, metric, options))
     if isinstance(outcome, MetricFailure):
         span.set_status(StatusCode.ERROR, error_type(outcome.error_type))
     span.end(end_time=ended_ns)
-
-
-def _evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
-    outcome = scored.outcomes[metric]
-    yield flat_outcome(metric, outcome)  # so that one query for the flat names finds late scores, too
-    yield evaluation_result(metric, outcome, options, "spans")
-    yield {**options.dimension_values.of(scored.record), semconv.ASKED: scored.asked}
-    seconds = scored.durations.get(metric)
-    yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
-    if isinstance(outcome, Score):
-        yield {semconv.LABEL + metric: outcome.label}
-        yield {semconv.CLAIMS + metric: claim_map(scored.record, outcome, options.content)}
-        if options.openinference:
-            yield openinference_copy(0, metric, outcome)

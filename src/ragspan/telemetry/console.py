@@ -1,4 +1,4 @@
-"""Prints each scored answer as a card, for users who have no tracing tool yet: on a terminal, or in a notebook's cell.
+"""Prints each scored answer as a card, for users who have no tracing tool yet.
 
 Nothing of it leaves the machine, so a card shows question, response and reasons unless `capture_content` is set to false.
 """
@@ -19,10 +19,8 @@ from ragspan.config import Settings
 from ragspan.counted import counted
 from ragspan.outcomes import MetricFailure, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
-from ragspan.telemetry.providers import Engine
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
@@ -34,7 +32,7 @@ _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConsoleEmitter(ContentOptions, ScoreEmitter):
-    """Prints scored answers, in colours on a terminal and as plain lines elsewhere; in Jupyter in the cell that asked.
+    """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
 
     Texts are shown unless `capture_content`, or `RAGSPAN_CAPTURE_CONTENT`, is false: they stay on the machine.
 
@@ -43,29 +41,18 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
     """
 
     file: TextIO | None = None
-    """Prints there; None means the notebook's cell, or the `sys.stdout` of the moment."""
+    """Prints there; None means the `sys.stdout` of the moment."""
     _has_hinted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         if self.capture_content is None:
-            self.capture_content = Settings.from_environment().capture_content
-        if self.capture_content is None:
-            self.capture_content = True
+            set_by_variable = Settings.from_environment().capture_content
+            self.capture_content = True if set_by_variable is None else set_by_variable
         super().__post_init__()
-        self._cells = Cells.of_notebook() if self.file is None else None
-
-    def is_used_by(self, engine: Engine) -> None:
-        """Know in which cell of a notebook this engine's answers were asked for."""
-        if self._cells is not None:
-            self._cells.watch(engine)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Print the answer with its outcomes, in one write. If the file is closed, it is not printed."""
-        card = Text("\n").join(self._lines(scored))
-        if self._cells is not None:
-            self._cells.show(card, asked_at_ns=scored.record.started_ns)
-            return
-        file = self.file or sys.stdout
+        file, card = self.file or sys.stdout, Text("\n").join(self._lines(scored))
         with contextlib.suppress(OSError, ValueError):
             console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
             rendered = io.StringIO()  # Rich ends the program when it writes to a closed pipe
@@ -76,38 +63,33 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
             file.flush()
 
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
-        record, is_shown = scored.record, self.content.allows("spans")
+        record, outcomes, is_shown = scored.record, scored.outcomes, self.content.allows("spans")
         title = Text(shortened(record.name), style="bold")
         title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
-        if record.status != "complete":
-            title.append(f"  {record.status}", style="yellow")
-        if scored.refusal:
-            title.append("  the response is a refusal", style="yellow")
-        if scored.late:
-            title.append("  late scores", style="yellow")
-        yield title
+        marks = (
+            record.status if record.status != "complete" else "",
+            "the response is a refusal" if scored.refusal else "",
+            "late scores" if scored.late else "",
+        )
+        yield title.append("".join(f"  {mark}" for mark in marks if mark), style="yellow")
         if not scored.late:
             yield from text_lines(record) if is_shown else ()
             yield Text(f"  {'contexts':<20} ").append(contexts_found(record), style="dim")
-        yield from self._outcomes(scored)
-        judges = {outcome.judge: None for outcome in scored.outcomes.values() if isinstance(outcome, Score)}
+        reasons = {None if isinstance(one, Score) else reason_of(one) for one in outcomes.values()}
+        if len(outcomes) > 1 and len(reasons) == 1 and (reason := next(iter(reasons))):  # one line for all metrics
+            yield Text(f"  {'not scored':<20} -    ").append(shortened(reason), style="yellow")
+            outcomes = {}
+        said: set[str | None] = set()
+        for metric, outcome in outcomes.items():
+            explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
+            yield Text("  ").append_text(outcome_line(metric, outcome, None if explanation in said else explanation))
+            said.add(explanation)
+        judges = dict.fromkeys(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))
         if named := [shortened(judge) for judge in judges if judge]:
             yield Text(f"  {'judged by':<20} {', '.join(named)}", style="dim")
         if not is_shown and self.explanations is not True and not self._has_hinted:
             self._has_hinted = True
             yield Text(_HIDDEN, style="dim")
-
-    def _outcomes(self, scored: ScoredRecord) -> Iterator[Text]:
-        """A line for each metric; one for all that have no score for the same reason."""
-        reasons = {None if isinstance(one, Score) else reason_of(one) for one in scored.outcomes.values()}
-        if len(scored.outcomes) > 1 and len(reasons) == 1 and (reason := next(iter(reasons))):
-            yield Text(f"  {'not scored':<20} -    ").append(shortened(reason), style="yellow")
-            return
-        said: set[str] = set()
-        for metric, outcome in scored.outcomes.items():
-            explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
-            yield Text("  ").append_text(outcome_line(metric, outcome, None if explanation in said else explanation))
-            said.add(explanation or "")
 
 
 def text_lines(record: RagRecord) -> Iterator[Text]:
@@ -136,11 +118,8 @@ def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text
         style = "yellow" if isinstance(outcome, MetricFailure) else "dim"
         return line.append(f" -    {shortened(reason_of(outcome))}", style=style)
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
-    if explanation:
-        line.append(
-            f"  {shortened(explanation, _MAX_FINDING if outcome.label == 'pass' else _MAX_REASON)}", style="dim"
-        )
-    return line
+    most = _MAX_FINDING if outcome.label == "pass" else _MAX_REASON
+    return line.append(f"  {shortened(explanation, most)}", style="dim") if explanation else line
 
 
 def reason_of(outcome: Outcome) -> str:

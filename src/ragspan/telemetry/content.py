@@ -6,10 +6,9 @@ score's evidence, for all metrics and judges. `Score.explanation` itself stays a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 from ragspan.arguments import FLAG, SECONDS, Rule, choice, whole
 from ragspan.config import (
@@ -21,18 +20,14 @@ from ragspan.config import (
     SpanStyle,
     hidden_content,
 )
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating, Verdict, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import MAX_TEXT_CHARS, clean_name
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 MAX_DIMENSION_VALUES = 50
 """Values of one dimension in each process's metrics. Each value is a time series of its own."""
-_SHOWN_PLACES = 20
 # `"false"` is true to Python, and would send users' texts.
 _CAPTURE_CONTENT = Rule(
     "True, False, 'spans' or 'events'", lambda value: isinstance(value, bool) or value in get_args(ContentPlace)
@@ -58,12 +53,11 @@ class ContentPolicy:
     """What OpenInference's variables hide, even with `capture_content`."""
 
     def __post_init__(self) -> None:
-        if self.capture_content is None or self.explanations is None:
-            settings = Settings.from_environment()
-            if self.capture_content is None:
-                object.__setattr__(self, "capture_content", settings.capture_content or False)
-            if self.explanations is None:
-                object.__setattr__(self, "explanations", settings.explanations)
+        settings = Settings.from_environment()
+        if self.capture_content is None:
+            object.__setattr__(self, "capture_content", settings.capture_content or False)
+        if self.explanations is None:
+            object.__setattr__(self, "explanations", settings.explanations)
         _CAPTURE_CONTENT.check_fields(self, "capture_content")
         _EXPLANATIONS.check_fields(self, "explanations")
         _CHARS.check_fields(self, "max_explanation_chars")
@@ -118,7 +112,7 @@ class Dimensions:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ContentOptions:
-    """A base for emitters: what of the users' texts they may send. An emitter is a dataclass, and pickles as its arguments.
+    """A base for emitters, which are dataclasses: what of the users' texts they may send.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
@@ -143,17 +137,6 @@ class ContentOptions:
             max_explanation_chars=self.max_explanation_chars,
         )
         self.capture_content, self.explanations = self.content.capture_content, self.content.explanations
-
-    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
-        """An emitter for another process: the same arguments, and nothing of what it has done.
-
-        Raises:
-            TypeError: it was given providers, which belong to this process.
-        """
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
-        if any(value is not None and name.endswith("_provider") for name, value in given.items()):
-            raise TypeError("its providers belong to this process; leave them out to use the global ones")
-        return partial(type(self), **given), ()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -188,12 +171,10 @@ def without_quotes(score: Score) -> str | None:
     counts: str | None = None
     match evidence[0] if len({type(one) for one in evidence}) == 1 else None:
         case ClaimVerdict():
-            # The embedded judge's claims are sentences.
-            unit = "sentence" if score.judge == "overlap" else "claim"
-            by_verdict = {verdict: [claim.verdict == verdict for claim in evidence] for verdict in get_args(Verdict)}
-            counts = _counted("claims unsupported", by_verdict["unsupported"], unit)
-            if any(by_verdict["unsure"]):
-                counts += f"; {_counted('unsure', by_verdict['unsure'], unit)}"
+            unit = "sentence" if score.judge == "overlap" else "claim"  # the embedded judge's claims are sentences
+            counts = _counted("claims unsupported", [one.verdict == "unsupported" for one in evidence], unit)
+            if any(one.verdict == "unsure" for one in evidence):
+                counts += f"; {_counted('unsure', [one.verdict == 'unsure' for one in evidence], unit)}"
         case Vote() | Rating() if score.judge == "overlap":
             counts = None  # they are all equal, so to count them says nothing
         case Vote():
@@ -201,11 +182,11 @@ def without_quotes(score: Score) -> str | None:
         case Rating():
             counts = f"ratings: {_joined([f'{rating.value:.2g}' for rating in evidence])}"
         case ContextVerdict():
-            useful = {verdict.index: verdict.useful for verdict in evidence}
-            counts = _counted("contexts useful", [useful[index] for index in sorted(useful)], "context")
+            by_place = sorted(evidence, key=lambda one: one.index)
+            counts = _counted("contexts useful", [one.useful for one in by_place], "context")
         case object(index=int(), value=int() | float()):  # the rating of one context, from a judge or a metric
-            rated = {context.index: context.value > 0 for context in evidence}
-            counts = _counted("contexts rated above 0", [rated[index] for index in sorted(rated)], "context")
+            by_place = sorted(evidence, key=lambda one: one.index)
+            counts = _counted("contexts rated above 0", [one.value > 0 for one in by_place], "context")
     return " ".join(filter(None, [score.losses, counts])) or None
 
 
@@ -217,6 +198,4 @@ def _counted(what: str, found: Sequence[bool], unit: str) -> str:
 
 
 def _joined(words: Sequence[str]) -> str:
-    rest = len(words) - _SHOWN_PLACES
-    shown = [*words[:_SHOWN_PLACES], f"{rest} more"] if rest > 0 else list(words)
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ragspan.arguments import meant
 from ragspan.installed import load_part, part_names
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExporter
-
-    from ragspan.config import CaptureContent
 
 _EMITTERS = "ragspan_emitter"
 
@@ -73,14 +68,13 @@ class Emitter(Protocol):
 class EmitHandle:
     """The handle of an emitter that starts nothing: all outcomes go to `emit`."""
 
-    emit: Callable[[ScoredRecord], None]
+    emit: Callable[[ScoredRecord], object]
     span: SpanAnchor | None = None
 
     def finish(self, scored: ScoredRecord) -> None:
         self.emit(scored)
 
-    def late(self, scored: ScoredRecord) -> None:
-        self.emit(scored)
+    late = finish
 
     def abandon(self) -> None:
         """Nothing was started."""
@@ -92,8 +86,8 @@ class ScoreEmitter:
     score_wait: float = 10.0
     """Seconds that an answer waits for its scores; later ones are emitted by themselves, with `scored.late`."""
 
-    def emit(self, scored: ScoredRecord) -> None:
-        """Take a record's outcomes; must not block."""
+    def emit(self, scored: ScoredRecord) -> object:
+        """Take a record's outcomes; must not block. What it returns has no effect."""
         raise NotImplementedError
 
     def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
@@ -107,27 +101,11 @@ class ScoreEmitter:
         """There is nothing to close."""
 
 
-class BackendEmitter(Emitter, Protocol):
-    """An emitter of scores to a backend that also takes spans; `ragspan.configure` needs only its address."""
-
-    @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent | None) -> BackendEmitter:
-        """The emitter for the backend at this address; `capture_content` as in `OTelEmitter`."""
-        ...
-
-    def span_exporter(self) -> SpanExporter:
-        """An exporter that sends spans to the same backend."""
-        ...
-
-
-def installed_emitter(name: str) -> Emitter:
-    """A new emitter of the class that a package registers as `name`; raises like `emitter_class`, or what its settings raise."""
-    emitter: Emitter = emitter_class(name)()
-    return emitter
-
-
 def emitter_class(name: str) -> Any:
-    """The class that a package registers as `name`: an `Emitter`, a `BackendEmitter` if it can be made from an address.
+    """The class of emitters that a package registers as `name`.
+
+    One of a backend that also takes spans has a class method `at(address, *, capture_content)`, for `ragspan.configure`, and its
+    emitters a method `span_exporter()`.
 
     Raises:
         ConfigurationError: no package registers one, or it cannot be imported.

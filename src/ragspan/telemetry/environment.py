@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
-from urllib.parse import urlsplit
 
 from ragspan.addresses import cause_in, shown_url
 from ragspan.arguments import meant, one_of
@@ -24,7 +24,6 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
     from opentelemetry.sdk.trace.id_generator import IdGenerator
@@ -33,13 +32,8 @@ Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 ExporterMaker: TypeAlias = "Callable[[Signal, EntryPoint], Any]"
 
 _BY_PROTOCOL = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
-_REMEDIES = {
-    "otlp_proto_grpc": "OTLP over gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc, or set it to "
-    "http/protobuf",
-    "otlp_proto_http": "OTLP over HTTP, but none is installed: pip install 'ragspan[otlp]'",
-}
 GRPC_PORT, HTTP_PORT = 4317, 4318
-_ITEMS: Mapping[Signal, str] = {"traces": "spans", "metrics": "metrics", "logs": "logs"}
+_ITEMS = {"traces": "spans", "metrics": "metrics", "logs": "logs"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +53,6 @@ class EnvironmentProviders:
 
 
 def providers_from_environment(
-    resource_attributes: Mapping[str, Any] | None = None,
     *,
     make: ExporterMaker | None = None,
     processor: Callable[[Sequence[SpanExporter]], SpanProcessor] | None = None,
@@ -68,53 +61,43 @@ def providers_from_environment(
     """New providers with the exporters that the environment names.
 
     Args:
-        resource_attributes: those that the application has set in code; `OTEL_RESOURCE_ATTRIBUTES` and
-            `OTEL_SERVICE_NAME` add the missing ones.
         make: makes each exporter; by default `make_exporter`.
-        processor: makes one processor for all exporters, in place of a batch processor for each.
+        processor: makes one processor for all exporters of spans, in place of a batch processor for each.
         id_generator: in place of the SDK's own.
 
     Raises:
         ConfigurationError: a named exporter is not installed, or the protocol is unknown.
     """
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    resource = Resource.create(dict(resource_attributes or {}))
-    tracers = TracerProvider(resource=resource, id_generator=id_generator, shutdown_on_exit=False)
+    tracers = TracerProvider(id_generator=id_generator, shutdown_on_exit=False)
     made = exporters("traces", make)
     for one in map(BatchSpanProcessor, made) if processor is None else [processor(made)]:
         tracers.add_span_processor(one)
     return EnvironmentProviders(
         tracer_provider=tracers,
-        meter_provider=meter_provider(resource, make),
-        logger_provider=logger_provider(resource, make) if exporter_names("logs") else None,
+        meter_provider=meter_provider(make),
+        logger_provider=logger_provider(make) if exporter_names("logs") else None,
     )
 
 
-def meter_provider(
-    resource: Resource | None = None, make: ExporterMaker | None = None, *, shutdown_on_exit: bool = False
-) -> MeterProvider:
+def meter_provider(make: ExporterMaker | None = None, *, shutdown_on_exit: bool = False) -> MeterProvider:
     """A new meter provider with the exporters that the environment names; raises like `exporters`."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
-    readers = [
-        exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter)
-        for exporter in exporters("metrics", make)
-    ]
-    return MeterProvider(readers, resource=resource, shutdown_on_exit=shutdown_on_exit)
+    made = exporters("metrics", make)
+    readers = [one if isinstance(one, MetricReader) else PeriodicExportingMetricReader(one) for one in made]
+    return MeterProvider(readers, shutdown_on_exit=shutdown_on_exit)
 
 
-def logger_provider(
-    resource: Resource | None = None, make: ExporterMaker | None = None, *, shutdown_on_exit: bool = False
-) -> LoggerProvider:
+def logger_provider(make: ExporterMaker | None = None, *, shutdown_on_exit: bool = False) -> LoggerProvider:
     """A new logger provider with the exporters that the environment names; raises like `exporters`."""
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-    provider = LoggerProvider(resource=resource, shutdown_on_exit=shutdown_on_exit)
+    provider = LoggerProvider(shutdown_on_exit=shutdown_on_exit)
     for exporter in exporters("logs", make):
         provider.add_log_record_processor(BatchLogRecordProcessor(cast("Any", exporter)))
     return provider
@@ -171,28 +154,26 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
         ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    asking = f"OTEL_{signal.upper()}_EXPORTER"
-    if name != "otlp":
-        if name in installed:
-            return installed[name]
-        known = ", ".join(sorted(installed)) or "none"
-        raise ConfigurationError(
-            f"{asking} asks for {name!r}, but no such exporter is installed{meant(name, ['otlp', *installed])}; there are: {known}; "
-            "for OTLP over HTTP: otlp"
-        )
-    candidates = ["otlp_proto_http", "otlp_proto_grpc"]
-    asking = asking if variable(asking) else "OTEL_EXPORTER_OTLP_ENDPOINT"
-    with contextlib.suppress(ValueError):  # not a URL
-        candidates = candidates[::-1] if urlsplit(endpoint(signal) or "").port == GRPC_PORT else candidates
-    for by_protocol in ("OTEL_EXPORTER_OTLP_PROTOCOL", f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL"):
-        if (protocol := variable(by_protocol)) is not None:
-            one_of(*_BY_PROTOCOL).check(by_protocol, protocol)
-            asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
+    asking, candidates = f"OTEL_{signal.upper()}_EXPORTER", [name]
+    if name == "otlp":
+        asking = asking if variable(asking) else "OTEL_EXPORTER_OTLP_ENDPOINT"
+        is_grpc = re.search(rf":{GRPC_PORT}(/|$)", endpoint(signal) or "") is not None
+        candidates = sorted(_BY_PROTOCOL.values(), reverse=not is_grpc)
+        for by_protocol in ("OTEL_EXPORTER_OTLP_PROTOCOL", f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL"):
+            if (protocol := variable(by_protocol)) is not None:
+                one_of(*_BY_PROTOCOL).check(by_protocol, protocol)
+                asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
     found = next((installed[candidate] for candidate in candidates if candidate in installed), None)
-    if found is None:
-        remedy = _REMEDIES[candidates[0] if len(candidates) == 1 else "otlp_proto_http"]
-        raise ConfigurationError(f"{asking} asks for an exporter of {remedy}")
-    return found
+    if found is not None:
+        return found
+    asked, guess = (name, meant(name, ["otlp", *installed])) if name != "otlp" else (candidates[0], "")
+    package = (
+        f"opentelemetry-exporter-{asked.replace('_', '-')}" if asked == _BY_PROTOCOL["grpc"] else "'ragspan[otlp]'"
+    )
+    raise ConfigurationError(
+        f"{asking} asks for the exporter {asked!r}, but none is installed{guess}; there are: "
+        f"{', '.join(sorted(installed)) or 'none'}; for otlp: pip install {package}"
+    )
 
 
 def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
@@ -212,7 +193,6 @@ def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
     return made
 
 
-_EXPORTERS = "opentelemetry.exporter."
 _GIVEN_UP = "due to timeout"  # says this of every batch that it gives up, whatever the cause was
 _hears: ContextVar[Callable[[str], bool] | None] = ContextVar("ragspan_export_hears", default=None)
 _log = ThrottledLog()
@@ -234,10 +214,8 @@ def hearing(on_cause: Callable[[str], None]) -> Iterator[None]:
             on_cause(cause)
         return is_told
 
-    for name in [name for name in logging.root.manager.loggerDict if name.startswith(_EXPORTERS)]:
-        logger = logging.getLogger(name)
-        if _is_not_heard not in logger.filters:
-            logger.addFilter(_is_not_heard)
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("opentelemetry.exporter.")]:
+        logging.getLogger(name).addFilter(_is_not_heard)  # which is added once
     token = _hears.set(hear)
     try:
         yield

@@ -30,12 +30,14 @@ _TRACE_STATE = re.compile(r"[\x20-\x7e]{1,8192}")
 _PLAIN_KEY = "suppress_instrumentation"
 _KEY: str = getattr(otel_context, "_SUPPRESS_INSTRUMENTATION_KEY", _PLAIN_KEY)
 _HTTP_KEY: str = getattr(otel_context, "_SUPPRESS_HTTP_INSTRUMENTATION_KEY", _PLAIN_KEY)
-
-
 _WORKER_KEY = otel_context.create_key("ragspan-worker")
 
 
-def anchor_of(span_context: SpanContext) -> SpanAnchor:
+def anchor_of_span(span: Span) -> SpanAnchor | None:
+    """The span as an anchor; None if its ids are not valid."""
+    span_context = span.get_span_context()
+    if not span_context.is_valid:
+        return None
     return SpanAnchor(
         trace_id=span_context.trace_id,
         span_id=span_context.span_id,
@@ -43,12 +45,6 @@ def anchor_of(span_context: SpanContext) -> SpanAnchor:
         trace_state=span_context.trace_state.to_header(),
         is_remote=span_context.is_remote,
     )
-
-
-def anchor_of_span(span: Span) -> SpanAnchor | None:
-    """The span as an anchor; None if its ids are not valid."""
-    span_context = span.get_span_context()
-    return anchor_of(span_context) if span_context.is_valid else None
 
 
 def current_anchor(context: Context | None = None) -> SpanAnchor | None:

@@ -27,8 +27,8 @@ from ragspan.telemetry.answer_spans import add_evaluation, end_answer, finish_an
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.emitter_protocols import AnswerHandle
 from ragspan.telemetry.environment import why_no_spans
-from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
-from ragspan.telemetry.providers import Engine, Providers, exports_spans
+from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid
+from ragspan.telemetry.providers import Providers, exports_spans
 from ragspan.telemetry.score_attributes import event_attributes, measured
 from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
@@ -75,7 +75,7 @@ class OTelEmitter(EmitterOptions):
         self.unfinished: dict[_AnswerSpan, tuple[Span, tuple[Span, ...]]] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
-    def is_used_by(self, engine: Engine) -> None:
+    def is_used_by(self, engine: Any) -> None:
         """Have this engine finish its work before the provider of spans is shut down."""
         self._engines.add(engine)
         exports_spans(self.tracer_provider or trace.get_tracer_provider(), self._engines, self._log)
@@ -101,20 +101,17 @@ class OTelEmitter(EmitterOptions):
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             if not self.providers.has_metrics:
                 why = why_no_spans()
-                self._log.report(
-                    "no_tracer_provider", *([_NO_TRACER_PROVIDER] if why is None else [_SWITCHED_OFF, why])
-                )
+                self._log.report("no_tracer_provider", *([_SWITCHED_OFF, why] if why else [_NO_TRACER_PROVIDER]))
             return _AnswerSpan(self, record, None)
-        if not span.is_recording():
-            return _AnswerSpan(self, record, anchor_of(span_context))
-        steps: tuple[Span, ...] = ()
-        try:
-            steps = start_steps(self.providers.tracer, span, record)
-        except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
-            kind = type(error).__name__
-            self._log.report("steps", "the spans of an answer's steps could not be started: %s", kind)
-        answer = _AnswerSpan(self, record, anchor_of(span_context))
-        self.unfinished[answer] = span, steps
+        answer = _AnswerSpan(self, record, anchor_of_span(span))
+        if span.is_recording():
+            steps: tuple[Span, ...] = ()
+            try:
+                steps = start_steps(self.providers.tracer, span, record)
+            except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
+                kind = type(error).__name__
+                self._log.report("steps", "the spans of an answer's steps could not be started: %s", kind)
+            self.unfinished[answer] = span, steps
         return answer
 
     def flush(self, timeout: float) -> bool:

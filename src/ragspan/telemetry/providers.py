@@ -18,7 +18,7 @@ import time
 import weakref
 from collections.abc import Iterable
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
@@ -31,57 +31,43 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog, log_line
 
-if TYPE_CHECKING:  # loading telemetry loads no SDK
-    from opentelemetry.sdk.trace import SpanProcessor
-
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
 _OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _TOO_EARLY = "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
 
 # All uses are single operations of the dictionary, so there is no lock that a fork could leave held.
-_flushed_as_well: dict[weakref.ref[Flushable], None] = {}
+_retrying: dict[weakref.ref[Any], None] = {}
+"""The exporters that keep spans: their SDK does not flush an exporter, it only calls `export`."""
 
 
-class Flushable(Protocol):
-    """The SDK's providers are flushable; the API's defaults are not."""
-
-    def force_flush(self, timeout_millis: int) -> object: ...
-
-
-class Engine(Protocol):
-    """What writes to a provider, and may have work to finish."""
-
-    @property
-    def exit_timeout(self) -> float: ...
-
-    def flush(self, timeout: float) -> bool: ...
-
-
-def flush_as_well(flushable: Flushable) -> None:
-    """Flush this after the providers: their SDK does not flush an exporter, it only calls `export`."""
-    _flushed_as_well[weakref.ref(flushable, lambda reference: _flushed_as_well.pop(reference, None))] = None
+def flush_as_well(exporter: Any) -> None:
+    """Flush this exporter after the providers, by its `force_flush`."""
+    _retrying[weakref.ref(exporter, lambda reference: _retrying.pop(reference, None))] = None
 
 
 def flush_spans(timeout: float) -> bool:
-    """Have the spans exported that wait at any provider that somebody here writes to; True if all were in time."""
+    """Have the spans exported that wait at any provider that somebody here writes to; True if all were in time.
+
+    What an exporter cannot send now stays with it, and is not waited for.
+    """
     with suppressed():
-        return _flush_all(in_use.provider_ends, timeout)
+        return _flush_all(in_use.provider_ends, timeout, until_refused=True)
 
 
-def _flush_all(providers: Iterable[Any], timeout: float) -> bool:
-    """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
+def _flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
+    """Flush the providers one after the other, then the exporters that keep spans, like `how`; True if all succeeded."""
     ends_at, is_done = time.monotonic() + timeout, True
-    also = [one for reference in list(_flushed_as_well) if (one := reference()) is not None]
-    for one in (*providers, *also):
-        if not callable(getattr(one, "force_flush", None)):
-            continue
+    flushes = [one.force_flush for one in providers if callable(getattr(one, "force_flush", None))]
+    kept = [exporter for reference in list(_retrying) if (exporter := reference()) is not None]
+    flushes += [functools.partial(exporter.force_flush, **how) for exporter in kept]
+    for flush in flushes:
         seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
         try:
-            is_done = one.force_flush(int(seconds * 1000)) is not False and is_done
+            is_done = flush(int(seconds * 1000)) is not False and is_done
         except Exception as error:  # noqa: BLE001 - a provider of the application's
             is_done = False
-            log_line(logging.WARNING, "flushing %s failed: %s", type(one).__name__, type(error).__name__)
+            log_line(logging.WARNING, "flushing a provider failed: %s", type(error).__name__)
     return is_done
 
 
@@ -123,7 +109,7 @@ class Providers:
         return _is_read(self._given["logger"] or _logs.get_logger_provider())
 
     def flush(self, timeout: float) -> bool:
-        """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
+        """Flush the providers one after the other, then the exporters that keep spans; True if all succeeded."""
         usual = (trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider())
         return _flush_all((given or one for given, one in zip(self._given.values(), usual, strict=True)), timeout)
 
@@ -155,37 +141,31 @@ class ProviderEnd:
         return True
 
 
-def exports_spans(provider: object, engines: Iterable[Engine], log: ThrottledLog) -> bool:
+def exports_spans(provider: Any, engines: Iterable[Any], log: ThrottledLog) -> bool:
     """Whether somebody gets the spans of this provider, which waits for these engines before it ends.
 
     Where that cannot be seen, it is taken to be so.
     """
     if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
         return False
-    sdk = sys.modules.get("opentelemetry.sdk.trace")
-    end: ProviderEnd | None = None
+    sdk, end = sys.modules.get("opentelemetry.sdk.trace"), None
+    every = getattr(provider, "_active_span_processor", None)
     if sdk is not None and isinstance(provider, sdk.TracerProvider):
         end = in_use.provider_ends.get(provider)
         if end is None:
             end = in_use.provider_ends.setdefault(provider, ProviderEnd())
-            _put_first(end, provider)
+            # Before the exporting processors: the SDK shuts them down in their order, and has no other way to come first.
+            if every is not None and isinstance(getattr(every, "_span_processors", None), tuple):
+                with every._lock:  # noqa: SLF001
+                    every._span_processors = (end, *every._span_processors)  # noqa: SLF001
+            else:
+                provider.add_span_processor(end)
         end.engines.update(engines)
         if end.is_over:
             log.report("provider_over", _OVER)
             return False
-    processors = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", None)
+    processors = getattr(every, "_span_processors", None)
     return processors is None or any(one is not end for one in processors)
-
-
-def _put_first(end: ProviderEnd, provider: Any) -> None:
-    """Before the exporting processors: the SDK shuts processors down in their order, and has no other way to come first."""
-    every = getattr(provider, "_active_span_processor", None)
-    lock = getattr(every, "_lock", None)
-    if every is None or lock is None or not isinstance(getattr(every, "_span_processors", None), tuple):
-        provider.add_span_processor(cast("SpanProcessor", end))
-        return
-    with lock:
-        every._span_processors = (end, *every._span_processors)  # noqa: SLF001
 
 
 def _is_read(provider: object) -> bool:

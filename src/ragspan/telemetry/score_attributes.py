@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ragspan.config import ContentPlace
 from ragspan.judges.background import shown_background
-from ragspan.judges.claim_places import ClaimPlaces, ContextPlace, locate
+from ragspan.judges.claim_places import locate
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.records import RagRecord
@@ -16,7 +16,7 @@ from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
 
 _OWN_IDENTIFIER = "ragspan"
-_CODE_JUDGES = ("overlap", "hhem", "lettucedetect")
+_CODE_JUDGES = (None, "overlap", "hhem", "lettucedetect")
 """Judges that are not language models: the embedded judge and classifiers. A colon and the model's name may follow."""
 _MAX_CLAIMS = 50
 _MAX_CLAIM_CHARS = 200
@@ -25,35 +25,34 @@ _MAX_CLAIM_CHARS = 200
 def annotator_kind(score: Score) -> str:
     """OpenInference's kind of judge: `LLM` for a language model, `CODE` for any other judge, or if none is named."""
     kind = score.judge.partition(":")[0] if score.judge else None
-    return semconv.ANNOTATOR_CODE if kind is None or kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
+    return semconv.ANNOTATOR_CODE if kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
 
 
 def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Attributes]:
     """All attributes of the answer's span, in groups; at the limit of attributes the last groups are left out first."""
-    record, allows, explain = scored.record, options.content.allows, options.content.explanation
+    record, allows = scored.record, options.content.allows
     scores = {metric: outcome for metric, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
-    singles: dict[str, object] = {}
     for metric, outcome in scored.outcomes.items():
-        singles |= flat_outcome(metric, outcome)
-    singles |= {
-        semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
-        semconv.ANSWER_REFUSAL: scored.refusal,
-        semconv.LANGUAGE: scored.language,
-        semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
-        semconv.CONTEXTS_UNKNOWN: record.contexts_unknown,
-        semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
-        semconv.TAG_TAGS: record.tags or None,
-        **options.dimension_values.of(record),
-        semconv.AGENT_NAME: clean_name(record.name) if record.is_agent and options.openinference else None,
-        semconv.ASKED: scored.asked,
-        semconv.JUDGE: _joined(score.judge for score in scores.values()),
-        semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
-        **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
-        **{semconv.SCREEN + metric: score.screen and float(score.screen.value) for metric, score in scores.items()},
-        **{semconv.CAUSE + metric: score.cause for metric, score in scores.items() if score.causes},
-        **{semconv.FALLBACK + metric: score.fallback for metric, score in scores.items()},
-    }
-    yield from ({key: value} for key, value in singles.items())
+        yield flat_outcome(metric, outcome)
+    yield from (
+        {name: value}
+        for name, value in {
+            semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
+            semconv.ANSWER_REFUSAL: scored.refusal,
+            semconv.LANGUAGE: scored.language,
+            semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
+            semconv.CONTEXTS_UNKNOWN: record.contexts_unknown,
+            semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
+            semconv.TAG_TAGS: record.tags or None,
+            **options.dimension_values.of(record),
+            semconv.AGENT_NAME: clean_name(record.name) if record.is_agent and options.openinference else None,
+            semconv.ASKED: scored.asked,
+            semconv.JUDGE: _joined(score.judge for score in scores.values()),
+            semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
+            **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
+        }.items()
+    )
+    yield from ({name: value} for metric, score in scores.items() for name, value in _marks(metric, score).items())
     question = record.question if allows("spans", hidden_as="inputs") else None
     response = record.response if allows("spans", hidden_as="outputs") else None
     yield {
@@ -62,17 +61,35 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.OUTPUT_VALUE: response,
         semconv.OUTPUT_MIME_TYPE: None if response is None else semconv.MIME_TEXT,
     }
-    for metric, score in scores.items():
-        yield {semconv.EXPLANATION + metric: explain(score)}
-    for metric, score in scores.items():
-        yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
+    yield from ({semconv.EXPLANATION + name: options.content.explanation(score)} for name, score in scores.items())
+    yield from ({semconv.CLAIMS + name: claim_map(record, score, options.content)} for name, score in scores.items())
     for metric, score in scores.items():
         yield {semconv.JUDGE_OF + metric: score.judge}
-        for name, figure in score.details.items():
-            yield {f"{semconv.DETAIL}{metric}.{name}": figure}
+        yield from ({f"{semconv.DETAIL}{metric}.{name}": figure} for name, figure in score.details.items())
     if options.openinference:
-        for index, (metric, score) in enumerate(scores.items()):
-            yield openinference_copy(index, metric, score)
+        yield from (openinference_copy(index, metric, score) for index, (metric, score) in enumerate(scores.items()))
+
+
+def evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
+    """The attributes of an outcome's own span, in groups."""
+    outcome, seconds = scored.outcomes[metric], scored.durations.get(metric)
+    yield flat_outcome(metric, outcome)  # so that one query for the flat names finds late scores, too
+    yield evaluation_result(metric, outcome, options, "spans")
+    yield {**options.dimension_values.of(scored.record), semconv.ASKED: scored.asked}
+    yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
+    if isinstance(outcome, Score):
+        yield {semconv.LABEL + metric: outcome.label}
+        yield {semconv.CLAIMS + metric: claim_map(scored.record, outcome, options.content)}
+        yield openinference_copy(0, metric, outcome) if options.openinference else {}
+
+
+def _marks(metric: str, score: Score) -> dict[str, object]:
+    """What else there is to know of a score, under names that end with the metric's."""
+    return {
+        semconv.SCREEN + metric: score.screen and float(score.screen.value),
+        semconv.CAUSE + metric: score.cause if score.causes else None,
+        semconv.FALLBACK + metric: score.fallback,
+    }
 
 
 def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
@@ -100,23 +117,19 @@ def openinference_copy(index: int, metric: str, score: Score) -> Attributes:
 
 def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, place: ContentPlace) -> Attributes:
     """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
-    name = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
-    match outcome:
-        case Score():
-            return name | {
-                semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
-                semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-                semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
-                semconv.JUDGE: outcome.judge,
-                semconv.PROMPT_VERSION: outcome.prompt_version,
-                semconv.SCREEN + metric: outcome.screen and float(outcome.screen.value),
-                semconv.CAUSE + metric: outcome.cause if outcome.causes else None,
-                semconv.FALLBACK + metric: outcome.fallback,
-            }
-        case MetricFailure():
-            return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
-        case NotApplicable():
-            return name
+    about: dict[str, object] = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
+    if isinstance(outcome, MetricFailure):
+        about[semconv.ERROR_TYPE] = error_type(outcome.error_type)
+    elif isinstance(outcome, Score):
+        about |= {
+            semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
+            semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
+            semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
+            semconv.JUDGE: outcome.judge,
+            semconv.PROMPT_VERSION: outcome.prompt_version,
+            **_marks(metric, outcome),
+        }
+    return about
 
 
 def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Attributes:
@@ -144,15 +157,13 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
     if score.screen is not None:
         values.append((score.screen, None))
     for one, why in values:
-        yield (
-            float(one.value),
-            {
-                semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
-                semconv.GEN_AI_EVALUATION_SCORE_LABEL: one.label,
-                semconv.JUDGE: one.judge,
-                semconv.ASKED: why,
-            },
-        )
+        about = {
+            semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
+            semconv.GEN_AI_EVALUATION_SCORE_LABEL: one.label,
+            semconv.JUDGE: one.judge,
+            semconv.ASKED: why,
+        }
+        yield float(one.value), about
 
 
 def response_id(record: RagRecord) -> str | None:
@@ -163,8 +174,8 @@ def response_id(record: RagRecord) -> str | None:
 
 def _joined(names: Iterable[str | None]) -> str | None:
     """The distinct names, sorted, with commas between them."""
-    distinct = {name for name in names if name is not None}
-    return clean_name(",".join(sorted(distinct))) if distinct else None
+    distinct = sorted({name for name in names if name is not None})
+    return clean_name(",".join(distinct)) if distinct else None
 
 
 def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | None:
@@ -175,36 +186,29 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
     verdicts = [one for one in score.evidence if isinstance(one, ClaimVerdict)][:_MAX_CLAIMS]
     if not verdicts or not content.allows("spans", hidden_as="outputs"):
         return None
-    texts = [context.text for context in record.contexts or ()]
-    background = shown_background(record)
+    contexts, background = record.contexts or (), shown_background(record)
+    kinds = [semconv.GROUND_CONTEXT] * len(contexts) + [one.kind for one in background]
     claims = [verdict.claim or "" for verdict in verdicts]
-    places = locate(claims, record.response or "", [*texts, *(one.text for one in background)])
-    kinds = [semconv.GROUND_CONTEXT] * len(texts) + [one.kind for one in background]
+    texts = [*(one.text for one in contexts), *(one.text for one in background)]
+    places = locate(claims, record.response or "", texts)
     found = []
     for verdict, place in zip(verdicts, places, strict=True):
-        claim = bounded(verdict.claim or "", _MAX_CLAIM_CHARS)
-        one: dict[str, Any] = {"claim": claim, "verdict": verdict.verdict}
+        one: dict[str, Any] = {"claim": bounded(verdict.claim or "", _MAX_CLAIM_CHARS), "verdict": verdict.verdict}
         if verdict.probability is not None:
             one["probability"] = round(verdict.probability, 3)
         if place.response is not None:
             one["response"] = list(place.response)
         if verdict.supported:
-            if ground := _ground(place, kinds):
-                one["ground"] = ground
-            one["contexts"] = [_support(record, support) for support in place.contexts if support.context < len(texts)]
+            # The kind of text that has most of the claim's words; not known if none has half, and there are several kinds.
+            if place.contexts or len(set(kinds)) == 1:
+                one["ground"] = kinds[place.contexts[0].context if place.contexts else 0]
+            one["contexts"] = []
+            for support in place.contexts:
+                if support.context < len(contexts):
+                    own_id = contexts[support.context].id
+                    known = {} if own_id is None else {"id": clean_name(own_id)}
+                    one["contexts"].append(support._asdict() | known)
         elif verdict.verdict == "unsupported":
             one["ground"] = semconv.GROUND_NONE
         found.append(one)
     return json_list(found)
-
-
-def _ground(place: ClaimPlaces, kinds: Sequence[str]) -> str | None:
-    """The kind of text that has most of a supported claim's words; None if none has half, and there are several kinds."""
-    if place.contexts:
-        return kinds[place.contexts[0].context]
-    return kinds[0] if len(set(kinds)) == 1 else None
-
-
-def _support(record: RagRecord, place: ContextPlace) -> dict[str, Any]:
-    own_id = (record.contexts or ())[place.context].id
-    return {**place._asdict(), **({} if own_id is None else {"id": clean_name(own_id)})}

@@ -1,20 +1,19 @@
 """The engine's metrics about itself: its queue, its records, and the time, tokens and cost of judging.
 
-Guarantees:
-- Engines are held weakly: a collected engine disappears from the metrics.
-- Several engines share the instruments of a provider, so that none is registered twice; each has its own series.
-- There is no lock that a fork could leave held: the module uses only single operations of one dictionary.
+Engines are held weakly. Several share the instruments of a provider, so that none is registered twice; each has its own series.
+There is no lock that a fork could leave held: the module uses only single operations of one dictionary.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import TypeAlias
 
 from opentelemetry import metrics
-from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
+from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.telemetry import semconv
@@ -24,8 +23,6 @@ from ragspan.usage import Usage
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """The buckets that the GenAI conventions recommend for calls of models."""
-
-
 Figure: TypeAlias = tuple[str, int, Mapping[str, str]]
 """A metric of `_OF_QUEUES`, its value, and its attributes beside the engine's name."""
 
@@ -42,15 +39,8 @@ class SelfMetrics:
             metrics.get_meter_provider if meter_provider is None else weakref.ref(meter_provider)
         )
         meter = self.meter = meter_of(meter_provider or metrics.get_meter_provider())
-        self._outcomes = meter.create_counter(
-            semconv.METRIC_OUTCOMES,
-            unit="{outcome}",
-            description="What came of scoring, once for each metric and record: a score, a reason why there is none, a failure.",
-        )
-        self._causes = meter.create_counter(
-            semconv.METRIC_CAUSES,
-            unit="{score}",
-            description="Scores that fail, by the cause of most of their claims and by the step that lost the support.",
+        self._outcomes, self._causes, self._tokens, self._cost = (
+            meter.create_counter(name, unit=unit, description=description) for name, unit, description in _COUNTERS
         )
         self._duration = meter.create_histogram(
             semconv.METRIC_JUDGE_DURATION,
@@ -58,15 +48,10 @@ class SelfMetrics:
             description="Time that a metric took for a record.",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )
-        self._tokens = meter.create_counter(
-            semconv.METRIC_JUDGE_TOKENS,
-            unit="{token}",
-            description="Tokens that judging took: read anew, read from the provider's cache, written.",
-        )
-        self._cost = meter.create_counter(
-            semconv.METRIC_JUDGE_COST, unit="{USD}", description="What judging cost, where the price is known."
-        )
-        _observe(meter, self._provider)
+        for name, unit, description in _OF_QUEUES:
+            is_sum = name == semconv.METRIC_RECORDS
+            create = meter.create_observable_counter if is_sum else meter.create_observable_up_down_counter
+            create(name, [partial(_observe, name, self._provider)], unit=unit, description=description)
 
     def watch(self, figures: Callable[[], Iterable[Figure]], name: str) -> None:
         """Show an engine's figures for as long as the engine lives.
@@ -83,21 +68,18 @@ class SelfMetrics:
 
     def ended(self, metric: str, outcome: Outcome) -> None:
         """Count the outcome of one metric for one record."""
-        result: str
-        reason: str | None
         match outcome:
             case NotApplicable():
                 result, reason = semconv.RESULT_NOT_APPLICABLE, clean_name(outcome.reason)
             case MetricFailure():
                 result, reason = semconv.RESULT_FAILED, error_type(outcome.error_type)
             case Score():  # the reason says why a fallback judge gave the score
-                result, reason = semconv.RESULT_SCORED, outcome.fallback
+                result, reason = semconv.RESULT_SCORED, outcome.fallback or ""
         about = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
-        self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason}))
+        self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason or None}))
         if isinstance(outcome, Score) and outcome.causes:
-            step = outcome.losing_step
-            judge = {semconv.JUDGE: outcome.judge}
-            self._causes.add(1, encodable({**about, **judge, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))
+            cause = {semconv.CAUSE_KIND: outcome.cause, semconv.STEP: outcome.losing_step}
+            self._causes.add(1, encodable({**about, semconv.JUDGE: outcome.judge, **cause}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count the time, tokens and cost of one metric for one record."""
@@ -120,7 +102,25 @@ class SelfMetrics:
 
 _Provider: TypeAlias = Callable[[], MeterProvider | None]
 _engines: dict[str, tuple[weakref.WeakMethod[Callable[[], Iterable[Figure]]], _Provider]] = {}
-_OF_QUEUES: tuple[tuple[str, str, str], ...] = (
+_COUNTERS = (
+    (
+        semconv.METRIC_OUTCOMES,
+        "{outcome}",
+        "What came of scoring, once for each metric and record: a score, a reason why there is none, a failure.",
+    ),
+    (
+        semconv.METRIC_CAUSES,
+        "{score}",
+        "Scores that fail, by the cause of most of their claims and by the step that lost the support.",
+    ),
+    (
+        semconv.METRIC_JUDGE_TOKENS,
+        "{token}",
+        "Tokens that judging took: read anew, read from the provider's cache, written.",
+    ),
+    (semconv.METRIC_JUDGE_COST, "{USD}", "What judging cost, where the price is known."),
+)
+_OF_QUEUES = (
     (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored."),
     (semconv.METRIC_QUEUE_BYTES, "By", "Records that wait to be scored or are in work, with all that they hold."),
     (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait."),
@@ -129,26 +129,13 @@ _OF_QUEUES: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _observe(meter: Meter, provider: _Provider) -> None:
-    """Show all engines of the provider in its meter.
-
-    All of them, because a provider calls only the callbacks with which an instrument was first created.
-    """
-
-    def observed(metric: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(_: CallbackOptions) -> Iterator[Observation]:
-            own = provider()
-            for name, (reference, provider_of) in list(_engines.items()):
-                figures = reference()  # None if it was just collected
-                if own is None or provider_of() is not own or figures is None:
-                    continue
-                for shown, number, attributes in figures():
-                    if shown == metric:
-                        yield Observation(number, {semconv.ENGINE: name, **attributes})
-
-        return observe
-
-    for metric, unit, description in _OF_QUEUES:
-        is_sum = metric == semconv.METRIC_RECORDS
-        create = meter.create_observable_counter if is_sum else meter.create_observable_up_down_counter
-        create(metric, [observed(metric)], unit=unit, description=description)
+def _observe(metric: str, provider: _Provider, _: CallbackOptions) -> Iterator[Observation]:
+    """The figures of all engines of a provider, which calls only the callbacks with which an instrument was first created."""
+    own = provider()
+    for name, (reference, provider_of) in list(_engines.items()):
+        figures = reference()  # None if it was just collected
+        if own is None or provider_of() is not own or figures is None:
+            continue
+        for shown, number, attributes in figures():
+            if shown == metric:
+                yield Observation(number, {semconv.ENGINE: name, **attributes})

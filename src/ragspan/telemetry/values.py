@@ -1,8 +1,7 @@
 """Attribute values that every exporter and backend accepts, and no more of them than a span holds.
 
-The SDK keeps NaN and None and does not change text. One lone surrogate then fails when the span is encoded: the attribute
-is lost, and the application's log gets a traceback. A full span drops its oldest attribute for each new one, so too many
-attributes would cost it its kind, its record id or a score. ragspan leaves out the least important ones instead.
+The SDK does not change text: one lone surrogate fails when the span is encoded, and the attribute is lost. A full span drops its
+oldest attribute for each new one; ragspan leaves out the least important ones instead.
 """
 
 from __future__ import annotations
@@ -35,12 +34,8 @@ DEFAULT_LIMIT = 128
 """The limit of attributes in OpenTelemetry's specification, for spans whose own limit is not known."""
 
 _INT64 = 2**63
-_CONTROL_PICTURES = 0x2400
-_DELETE, _DELETE_PICTURE = "\x7f", "\N{SYMBOL FOR DELETE}"
-_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Marks that change the direction of the text after them, so that a reader sees another text."""
 _UNSHOWABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 
 
@@ -61,24 +56,10 @@ def well_formed(text: str) -> str:
 
 
 def legible(text: str) -> str:
-    """The text for people: pictures for control characters, names for bidirectional marks, no surrogates.
-
-    A terminal would execute some of them, and others would mislead a reader.
-    """
+    """The text for people, with U+FFFD for what a terminal would execute, or what would mislead a reader."""
     if text.isascii() and text.isprintable():
         return text
-    return _UNSHOWABLE.sub(_visible, text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _visible(match: re.Match[str]) -> str:
-    character = match[0]
-    if character == _DELETE:
-        return _DELETE_PICTURE
-    if character < " ":
-        return chr(_CONTROL_PICTURES + ord(character))
-    if character in "\u2028\u2029":
-        return "\n"
-    return f"[U+{ord(character):04X}]" if _DIRECTION.match(character) else "\N{REPLACEMENT CHARACTER}"
+    return _UNSHOWABLE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def clean_name(text: str, limit: int = MAX_NAME_CHARS) -> str:
@@ -103,34 +84,25 @@ _key = functools.lru_cache(maxsize=1024)(well_formed)
 
 
 def _encodable_value(value: object) -> AttributeValue | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return clean_name(value, MAX_TEXT_CHARS)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if -_INT64 <= value < _INT64 else None
-    if isinstance(value, (list, tuple)):
-        return tuple(clean_name(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
-    if isinstance(value, numbers.Real):  # a retriever's scores may be NumPy's
-        return number if math.isfinite(number := float(value)) else None
+    match value:
+        case str():
+            return clean_name(value, MAX_TEXT_CHARS)
+        case bool():
+            return value
+        case int():
+            return value if -_INT64 <= value < _INT64 else None
+        case list() | tuple():
+            return tuple(clean_name(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
+        case float() | numbers.Real():  # a retriever's scores may be NumPy's
+            return number if math.isfinite(number := float(value)) else None
     return None
 
 
-def json_list(items: list[Any], most: int = MAX_TEXT_CHARS) -> str:
+def json_list(items: list[Any]) -> str:
     """The items as a JSON list, and only as many of the first as one attribute holds: cut text would be no JSON."""
-    if len(text := json.dumps(items)) <= most:
-        return text
-    kept, length = 0, len("[]")
-    for item in items:
-        length += len(json.dumps(item)) + (len(", ") if kept else 0)
-        if length > most:
-            break
-        kept += 1
-    return json.dumps(items[:kept])
+    while len(text := json.dumps(items)) > MAX_TEXT_CHARS:
+        items = items[:-1]
+    return text
 
 
 def set_within_limit(span: Span, groups: Iterable[Attributes]) -> None:

@@ -6,7 +6,7 @@ says where the server is, how a batch of annotations is written there, and what 
 
 from __future__ import annotations
 
-from ragspan.tools.queue import (
+from ragspan.tools.delivery import (
     BatchRejected,
     Delivered,
     DeliveryOptions,

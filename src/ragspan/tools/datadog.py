@@ -13,14 +13,13 @@ from typing import Any
 
 from ragspan.arguments import Rule
 from ragspan.config import variable
-from ragspan.tools import Annotation, Delivered, ScoreWriter, Unavailable, WriteResult
+from ragspan.tools import Annotation, Delivered, ScoreWriter, WriteResult
 from ragspan.tools.http import Endpoint
 from ragspan.tools.writer import present
 
 __all__ = ["DatadogEmitter"]
 
 _PATH = "/api/intake/llm-obs/v2/eval-metric"
-_ACCEPTED = 202
 _SITE = "datadoghq.com"
 _A_SITE = Rule(
     "a site such as 'datadoghq.eu', without https:// and without app. or api.",
@@ -77,15 +76,16 @@ class DatadogEmitter(ScoreWriter):
         """Write the batch by one request; one that is too large, or has an evaluation that Datadog refuses, is split."""
         metrics = [self._evaluation_of(item) for item in batch]
         content = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
-        reply = self.client.call("POST", _PATH, json=content)
-        if not reply.is_ok:
-            raise reply.failure()
-        if reply.status != _ACCEPTED and "data" not in reply.body:
-            raise Unavailable("not_datadog")  # another server's greeting
+        self.client.call("POST", _PATH, json=content).expect("data", self.name)
         return [Delivered()] * len(batch)
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
         """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
+        # A label has values of one type only, so the type of an error has a label of its own.
+        outcome: dict[str, Any] = {"label": label_of(item.name), "metric_type": "score", "score_value": item.value}
+        if item.error_type is not None:
+            label = label_of(f"{item.name[: _MAX_LABEL - 8]}_error")
+            outcome = {"label": label, "metric_type": "categorical", "categorical_value": item.error_type}
         tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
         span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
         return present(
@@ -95,24 +95,13 @@ class DatadogEmitter(ScoreWriter):
                 "join_on": {"span": span},
                 "ml_app": self._app,
                 "timestamp_ms": item.ended_ns // 1_000_000,
-                **_value(item),
+                **outcome,
                 "assessment": item.label if item.label in {"pass", "fail"} else None,
                 "reasoning": item.explanation,
                 "tags": [f"{key}:{value}" for key, value in present(tags).items()],
                 "metadata": present({**item.metadata, "label": item.label}),
             }
         )
-
-
-def _value(item: Annotation) -> dict[str, Any]:
-    """A number, or the type of an error under a label of its own: a label has values of one type only."""
-    if item.error_type is None:
-        return {"label": label_of(item.name), "metric_type": "score", "score_value": item.value}
-    return {
-        "label": label_of(f"{item.name[: _MAX_LABEL - 8]}_error"),
-        "metric_type": "categorical",
-        "categorical_value": item.error_type,
-    }
 
 
 def label_of(metric: str) -> str:

@@ -1,8 +1,5 @@
 """The HTTP client of all tools, and what their replies mean.
 
-The tools' own clients are not used: they bring packages, threads and time limits of their own for what is one request here.
-
-Guarantees:
 - A client may be used by several threads at the same time. The child of a fork has connections of its own.
 - Requests is imported with the first request, in the thread that makes it.
 - A reply is read up to a number of bytes, unpacked. No redirect is followed, and no request is tried twice.
@@ -22,10 +19,10 @@ from ragspan.addresses import cause_of, without_credentials
 from ragspan.arguments import SOME_SECONDS
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import keep_inherited, watch_forks
-from ragspan.tools.queue import BatchRejected, Unavailable
+from ragspan.tools.delivery import BatchRejected, Unavailable
 
 if TYPE_CHECKING:
-    from ragspan.tools.sessions import ToolSession
+    import requests
 
 MAX_REPLY = 1024 * 1024
 """Bytes of a reply to what was written that are read, unpacked; usual ones have some hundreds."""
@@ -57,16 +54,9 @@ class Endpoint:
     """For each request, by lower-case name; the authorization is one of them."""
     timeout: float = 30.0
     """Seconds that it may take to answer."""
-    certificates: str | None = None
-    """A file or folder of certificate authorities to trust in place of the usual ones."""
-    client_certificate: str | None = None
-    """A file with our own certificate and its key."""
-    checks_certificate: bool = True
 
     @classmethod
-    def at(
-        cls, name: str, url: str, *, headers: Mapping[str, str | None] | None = None, timeout: float, **tls: Any
-    ) -> Endpoint:
+    def at(cls, name: str, url: str, *, headers: Mapping[str, str | None], timeout: float) -> Endpoint:
         """The server at this address; credentials in it become an authorization, unless the headers have one.
 
         Args:
@@ -74,7 +64,6 @@ class Endpoint:
             url: the address.
             headers: for each request; those that are None are left out.
             timeout: seconds, more than 0.
-            tls: the other fields.
 
         Raises:
             ConfigurationError: it is not an address, or no time limit. The address is not shown: it may hold a password.
@@ -85,8 +74,8 @@ class Endpoint:
         except (ValueError, AttributeError):
             raise ConfigurationError(f"{name} should be an address such as http://host:port") from None
         chosen = {} if authorization is None else {"authorization": authorization}
-        chosen |= {key: value for key, value in (headers or {}).items() if value is not None}
-        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout, **tls)
+        chosen |= {key: value for key, value in headers.items() if value is not None}
+        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +101,18 @@ class Reply:
             return ServerError(reason)
         return Unavailable(reason, retry_after=self.retry_after)
 
+    def expect(self, entry: str, tool: str) -> Reply:
+        """This reply, if it is a success of this tool, which always has this entry.
+
+        Raises:
+            Exception: it is none: `failure`; or the greeting of another server.
+        """
+        if not self.is_ok:
+            raise self.failure()
+        if self.status != HTTPStatus.ACCEPTED and entry not in self.body:
+            raise Unavailable(f"not_{tool}")
+        return self
+
 
 class HttpClient:
     """Makes requests to one server.
@@ -126,7 +127,7 @@ class HttpClient:
         self.endpoint = endpoint
         self._size = size
         self._most = most
-        self._session: ToolSession | None = None
+        self._session: requests.Session | None = None
         watch_forks(self, HttpClient._leave_to_parent)
 
     def call(
@@ -145,8 +146,7 @@ class HttpClient:
             raise ConfigurationError("this tool is asked with the package requests: pip install requests") from None
         if self._session is None:  # two threads may both make one: the later one is kept
             self._session = session_for(self.endpoint, size=self._size)
-        timeout = self.endpoint.timeout
-        limits = (min(timeout, _CONNECT_TIMEOUT), timeout)
+        limits = (min(self.endpoint.timeout, _CONNECT_TIMEOUT), self.endpoint.timeout)
         url, content = self.endpoint.url + path, bytearray()
         try:
             with self._session.request(method, url, params=query, json=json, timeout=limits, stream=True) as response:
@@ -177,28 +177,33 @@ class HttpClient:
         self._session = None
 
 
-def session_for(endpoint: Endpoint, *, size: int = 1) -> ToolSession:
-    """A session with our credentials for this server."""
-    from ragspan.tools.sessions import ToolSession
-
-    verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
-    return ToolSession(endpoint.headers, verify=verify, certificate=endpoint.client_certificate, size=size)
-
-
 def _reply(status: int, content: bytes, retry_after: str) -> Reply:
-    pause = None
+    pause, body = None, None
     with contextlib.suppress(ValueError):  # a date, which servers of scores do not send
         pause = max(0.0, float(retry_after))
     if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise Unavailable(f"http_{status}", retry_after=pause)
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         body = loads(content)
-    except (ValueError, RecursionError):
-        body = None
-    if isinstance(body, list):
-        body = {"items": body}
-    is_bare = status in _BARE and not content
-    if status < HTTPStatus.BAD_REQUEST and not isinstance(body, dict) and not is_bare:  # a proxy's page, another server
-        raise Unavailable("no_json")
-    text = content.decode("utf-8", "replace")
-    return Reply(status=status, body=body if isinstance(body, dict) else {}, text=text, retry_after=pause)
+    body = {"items": body} if isinstance(body, list) else body if isinstance(body, dict) else None
+    if body is None and status < HTTPStatus.BAD_REQUEST and (content or status not in _BARE):
+        raise Unavailable("no_json")  # a proxy's page, another server
+    return Reply(status=status, body=body or {}, text=content.decode("utf-8", "replace"), retry_after=pause)
+
+
+def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
+    """A session with our credentials that reaches the server that was named, and no other."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    class ToolSession(requests.Session):
+        def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 - the base's signature
+            """To a login page a POST would become a GET, whose answer is a success; elsewhere it would carry texts away."""
+            return None
+
+    session = ToolSession()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_connections=1, pool_maxsize=size))
+    session.headers.update(endpoint.headers)
+    session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
+    return session

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ragspan.addresses import basic
 from ragspan.arguments import choice
 from ragspan.config import variable
-from ragspan.tools import Annotation, BatchRejected, Delivered, ScoreWriter, Unavailable, WriteResult
+from ragspan.tools import Annotation, BatchRejected, Delivered, ScoreWriter, WriteResult
 from ragspan.tools.http import Endpoint
 from ragspan.tools.writer import present, stable_id
 
@@ -22,7 +22,6 @@ __all__ = ["LangfuseEmitter"]
 
 _CLOUD = "https://cloud.langfuse.com"
 _LEVEL = choice("observation", "trace")
-_ACCEPTED = 202
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -68,10 +67,7 @@ class LangfuseEmitter(ScoreWriter):
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
         """Write the batch by one request."""
         reply = self.client.call("POST", "/api/public/scores", json=[self._score_of(item) for item in batch])
-        if not reply.is_ok:
-            raise reply.failure()
-        if reply.status != _ACCEPTED and "accepted" not in reply.body:
-            raise Unavailable("not_langfuse")  # another server's greeting
+        reply.expect("accepted", self.name)
         if reply.body.get("rejected"):
             raise BatchRejected("refused")  # what is accepted replaces itself when it comes again
         return [Delivered()] * len(batch)

@@ -24,7 +24,7 @@ __all__ = ["LangSmithEmitter"]
 
 _CLOUD = "https://api.smith.langchain.com"
 _RUNS = choice("tracer", "spans").or_none()
-_ACCEPTED, _NOT_FOUND, _CONFLICT = 202, 404, 409
+_NOT_FOUND, _CONFLICT = 404, 409
 _SOURCES = {semconv.ANNOTATOR_CODE: "api", semconv.ANNOTATOR_LLM: "model"}
 
 
@@ -72,12 +72,12 @@ class LangSmithEmitter(ScoreWriter):
         address = self.address("api_url", *_names("ENDPOINT"), default=_CLOUD)
         return Endpoint.at(*address, headers=headers, timeout=self.timeout)
 
-    def emit_with_status(self, scored: ScoredRecord) -> DeliveryStatus:
+    def emit(self, scored: ScoredRecord) -> DeliveryStatus:
         """Take an answer's outcomes; the tracer's runs need no span."""
         run = self._traced_run(scored)
         if run is not None:
             scored = replace(scored, span=SpanAnchor(trace_id=run.int, span_id=run.int >> 64))
-        return super().emit_with_status(scored)
+        return super().emit(scored)
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
         """An annotation of the answer's run for each score."""
@@ -89,7 +89,14 @@ class LangSmithEmitter(ScoreWriter):
         """Create the feedback, or change what is there already."""
         (item,) = batch
         if self._project is not None and self._project_id is None:
-            self._project_id = self._id_of(self._project)
+            try:
+                reply = self.client.call("GET", "/sessions", query={"name": self._project, "limit": "1"})
+            except TimeoutError:
+                raise Unavailable("timeout") from None
+            if not reply.is_ok:
+                raise Unavailable(f"http_{reply.status}")
+            projects = {found["name"]: found["id"] for found in reply.body.get("items", ())}
+            self._project_id = projects.get(self._project)
             if self._project_id is None:  # a project comes into being with its first trace
                 return [SpanNotFound()]
         feedback = self._feedback_of(item)
@@ -97,13 +104,10 @@ class LangSmithEmitter(ScoreWriter):
         if reply.status == _CONFLICT:
             changes = {name: feedback.get(name) for name in ("score", "value", "comment")}
             reply = self.client.call("PATCH", f"/feedback/{feedback['id']}", json=changes)
-        if reply.is_ok:
-            if reply.status != _ACCEPTED and "id" not in reply.body:
-                raise Unavailable("not_langsmith")  # another server's greeting
-            return [Delivered()]
         if reply.status == _NOT_FOUND and "detail" in reply.body:
             return [SpanNotFound()]
-        raise reply.failure()
+        reply.expect("id", self.name)
+        return [Delivered()]
 
     def _traced_run(self, scored: ScoredRecord) -> UUID | None:
         run_id = None if self.needs_span else scored.record.run_id
@@ -111,15 +115,6 @@ class LangSmithEmitter(ScoreWriter):
             return None if run_id is None else UUID(run_id)
         except ValueError:  # of a record that came as JSON
             return None
-
-    def _id_of(self, project: str) -> str | None:
-        try:
-            reply = self.client.call("GET", "/sessions", query={"name": project, "limit": "1"})
-        except TimeoutError:
-            raise Unavailable("timeout") from None
-        if not reply.is_ok:
-            raise Unavailable(f"http_{reply.status}")
-        return next((found["id"] for found in reply.body.get("items", ()) if found["name"] == project), None)
 
     def _feedback_of(self, item: Annotation) -> dict[str, Any]:
         """The feedback as LangSmith takes it; the annotation's span is the run."""

@@ -9,37 +9,38 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import basic
 from ragspan.config import CaptureContent, variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
-from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import (
     Annotation,
     Delivered,
     DeliveryOptions,
-    Rejected,
+    ExportError,
     ScoreWriter,
     SpanNotFound,
     Unavailable,
     WriteResult,
 )
-from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError, session_for
+from ragspan.tools.http import Endpoint, HttpClient, Reply, session_for
 from ragspan.tools.spans import AFTER_SCORES, SPAN_DELIVERY, RetryingSpanExporter
 from ragspan.tools.writer import present, stable_id
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 __all__ = ["MLflowEmitter", "MLflowSpanExporter"]
 
 TRACES = "/api/3.0/mlflow/traces"
 EXPERIMENTS = "/api/2.0/mlflow/experiments"
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _SERVER_ERROR = 400, 403, 404, 500
+_EXPERIMENT = "x-mlflow-experiment-id"
 _MAX_NAME = 250  # characters that MLflow's tables hold of a name and of a source
 _SOURCE_TYPES = {semconv.ANNOTATOR_CODE: "CODE", semconv.ANNOTATOR_LLM: "LLM_JUDGE"}
 _COSTS = {"usd": "judgeCost", "input_tokens": "judgeInputTokens", "output_tokens": "judgeOutputTokens"}
@@ -106,7 +107,12 @@ class MLflowEmitter(ScoreWriter):
             body = {"assessment": assessment | change, "update_mask": ",".join(change)}
             changed = self.client.call("PATCH", f"{path}/{assessment['assessment_id']}", json=body)
             reply = changed if changed.is_ok else reply
-        return [_result(reply)]
+        if (
+            _names_nothing(reply) or reply.status == _FORBIDDEN
+        ):  # what a server with users says of a trace that is not there
+            return [SpanNotFound()]
+        reply.expect("assessment", self.name)
+        return [Delivered()]
 
     def assessment_of(self, item: Annotation) -> dict[str, Any]:
         """The feedback to be created."""
@@ -130,20 +136,6 @@ class MLflowEmitter(ScoreWriter):
                 "rationale": rationale,
             }
         )
-
-
-def _result(reply: Reply) -> WriteResult:
-    if reply.is_ok:
-        if "assessment" not in reply.body:
-            raise Unavailable("not_mlflow")  # another server's greeting
-        return Delivered()
-    if names_nothing(reply) or reply.status == _FORBIDDEN:  # what a server with users says of a trace that is not there
-        return SpanNotFound()
-    if reply.status == _NOT_FOUND:
-        raise Unavailable("http_404")  # no MLflow is there
-    if reply.status >= _SERVER_ERROR:
-        raise ServerError(f"http_{reply.status}")
-    return Rejected(f"http_{reply.status}")
 
 
 def _notes(item: Annotation) -> dict[str, str | None]:
@@ -172,24 +164,19 @@ def tracking_server(uri: str | None = None, *, token: str | None = None, timeout
         raise ConfigurationError(
             "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
         )
-    token = token or variable("MLFLOW_TRACKING_TOKEN")
-    endpoint = Endpoint.at(
+    token, username = token or variable("MLFLOW_TRACKING_TOKEN"), variable("MLFLOW_TRACKING_USERNAME")
+    authorization = f"Bearer {token}" if token else None
+    if username is not None and not token and "@" not in uri:
+        authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
+    return Endpoint.at(
         f"{name} (files, databases and Databricks profiles do not work: start `mlflow server`)",
         uri,
-        headers={"authorization": token and f"Bearer {token}", "x-mlflow-workspace": variable("MLFLOW_WORKSPACE")},
+        headers={"authorization": authorization, "x-mlflow-workspace": variable("MLFLOW_WORKSPACE")},
         timeout=timeout,
-        certificates=variable("MLFLOW_TRACKING_SERVER_CERT_PATH"),
-        client_certificate=variable("MLFLOW_TRACKING_CLIENT_CERT_PATH"),
-        checks_certificate=(variable("MLFLOW_TRACKING_INSECURE_TLS") or "").lower() not in {"true", "1"},
     )
-    username = variable("MLFLOW_TRACKING_USERNAME")
-    if username is None or "authorization" in endpoint.headers:
-        return endpoint
-    authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
-    return replace(endpoint, headers={**endpoint.headers, "authorization": authorization})
 
 
-def names_nothing(reply: Reply) -> bool:
+def _names_nothing(reply: Reply) -> bool:
     """Whether the trace, assessment or experiment that was asked for does not exist."""
     return reply.status == _NOT_FOUND and reply.body.get("error_code") == "RESOURCE_DOES_NOT_EXIST"
 
@@ -231,57 +218,44 @@ class MLflowSpanExporter(RetryingSpanExporter):
         name = str(experiment).strip()
         if not name:
             raise ConfigurationError("the experiment's name is empty")
-        super().__init__(_ExperimentExporter(server, name), delivery=delivery, exit_timeout=exit_timeout)
+        super().__init__(_exporter_into(name, server), delivery=delivery, exit_timeout=exit_timeout)
 
 
-class _ExperimentExporter(SpanExporter):
-    """Exports to one experiment, whose id is looked up when it is first needed: MLflow wants it in a header."""
+def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
+    """An exporter to one experiment, whose id is looked up when it is first needed: MLflow wants it in a header."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    def __init__(self, server: Endpoint, experiment: str) -> None:
-        self._server = server
-        self._experiment = experiment
-        self._exporter: SpanExporter | None = None
-        self._log = ThrottledLog()
+    session = session_for(server)
+    exporter = OTLPSpanExporter(f"{server.url}/v1/traces", timeout=server.timeout, session=session)
+    export = exporter.export
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Try once to bring the spans there."""
-        if self._exporter is None:
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
+    def export_there(spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if _EXPERIMENT not in session.headers:
             try:
-                self._exporter = OTLPSpanExporter(
-                    f"{self._server.url}/v1/traces",
-                    headers={"x-mlflow-experiment-id": self._experiment_id()},
-                    timeout=self._server.timeout,
-                    session=session_for(self._server),
-                )
+                session.headers[_EXPERIMENT] = _id_of(experiment, server)
             except (Unavailable, TimeoutError) as trouble:
-                reason = str(trouble) or "timeout"
-                self._log.report("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
-                return SpanExportResult.FAILURE
-        return self._exporter.export(spans)
+                raise ExportError(f"the experiment of the spans was not found: {str(trouble) or 'timeout'}") from None
+        return export(spans)
 
-    def shutdown(self) -> None:
-        """Close the connection, and end a try that is under way."""
-        if self._exporter is not None:
-            self._exporter.shutdown()
+    exporter.export = export_there  # type: ignore[method-assign]
+    return exporter
 
-    def _experiment_id(self) -> str:
-        """The experiment's id. If it is missing, it is made.
 
-        Raises:
-            Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none. It
-                is asked again with the next try: another process may just have made it.
-            TimeoutError: no answer came in time.
-        """
-        name = self._experiment
-        if name.isdecimal():
-            return name
-        with contextlib.closing(HttpClient(self._server)) as client:
-            reply = client.call("GET", f"{EXPERIMENTS}/get-by-name", query={"experiment_name": name})
-            if names_nothing(reply):
-                reply = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
-        found = reply.body.get("experiment", reply.body) if reply.is_ok else {"lifecycle_stage": "deleted"}
-        if found.get("lifecycle_stage") == "deleted":  # spans there are shown nowhere
-            raise Unavailable(f"http_{reply.status}")
-        return str(found["experiment_id"])
+def _id_of(experiment: str, server: Endpoint) -> str:
+    """The experiment's id. If it is missing, it is made.
+
+    Raises:
+        Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none. It
+            is asked again with the next try: another process may just have made it.
+        TimeoutError: no answer came in time.
+    """
+    if experiment.isdecimal():
+        return experiment
+    with contextlib.closing(HttpClient(server)) as client:
+        reply = client.call("GET", f"{EXPERIMENTS}/get-by-name", query={"experiment_name": experiment})
+        if _names_nothing(reply):
+            reply = client.call("POST", f"{EXPERIMENTS}/create", json={"name": experiment})
+    found = reply.body.get("experiment", reply.body) if reply.is_ok else {"lifecycle_stage": "deleted"}
+    if found.get("lifecycle_stage") == "deleted":  # spans there are shown nowhere
+        raise Unavailable(f"http_{reply.status}")
+    return str(found["experiment_id"])

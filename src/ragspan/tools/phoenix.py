@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from ragspan.arguments import TEXT
 from ragspan.config import CaptureContent, variable
 from ragspan.telemetry.values import clean_name
-from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Unavailable, WriteResult
+from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, WriteResult
 from ragspan.tools.http import Endpoint, Reply, session_for
 from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present
@@ -30,7 +30,7 @@ _ENDPOINTS = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "OTEL_EXPORTER_O
 """In this order. That of the exporter of spans is a guess: Phoenix takes them where its API is."""
 _TRACES_PATH = re.compile(r"/+v1/traces/?$")
 _GRPC_PORT = re.compile(r":4317(/|$)")  # of the collector; there is no REST API on it
-
+_HERE = "http://127.0.0.1:6006"
 _SPAN_ID = re.compile(r"\b[0-9a-f]{16}\b")
 _NOT_FOUND = 404
 
@@ -52,8 +52,8 @@ class PhoenixEmitter(ScoreWriter):
 
     base_url: str | None = None
     """Of Phoenix, such as `http://127.0.0.1:6006`. None asks the environment as Phoenix's own client does:
-    `PHOENIX_ENDPOINT`, `PHOENIX_COLLECTOR_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `PHOENIX_BASE_URL`, `PHOENIX_HOST` with
-    `PHOENIX_PORT`; else it is port 6006 of this machine. Files `.env.phoenix` are not read."""
+    `PHOENIX_ENDPOINT`, `PHOENIX_COLLECTOR_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `PHOENIX_BASE_URL`; else it is port 6006 of this
+    machine."""
     api_key: str | None = None
     """For a Phoenix that wants one. Where neither it nor `headers` are given: `PHOENIX_API_KEY`."""
     headers: Mapping[str, str] | None = None
@@ -89,8 +89,8 @@ class PhoenixEmitter(ScoreWriter):
         """Write the batch; Phoenix has written all of it, or nothing and names the spans that it does not have."""
         reply = self._post(batch, "true")
         missing = set(_SPAN_ID.findall(reply.text)) if reply.status == _NOT_FOUND else set()
-        if not reply.is_ok and not any(item.span_id in missing for item in batch):
-            raise reply.failure()
+        if not any(item.span_id in missing for item in batch):
+            reply.expect("data", self.name)
         there = [item for item in batch if item.span_id not in missing]
         if missing and there:  # what is missing came last, so a second try of the others cannot fail for it
             written = iter(self.write(there))
@@ -99,17 +99,12 @@ class PhoenixEmitter(ScoreWriter):
 
     def write_last(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
         """Leave the batch with Phoenix, which waits for spans that it does not have yet."""
-        reply = self._post(batch, "false")
-        if not reply.is_ok:
-            raise reply.failure()
+        self._post(batch, "false").expect("data", self.name)
         return [Delivered()] * len(batch)
 
     def _post(self, batch: Sequence[Annotation], sync: str) -> Reply:
         rows = [self.row_of(item) for item in batch]
-        reply = self.client.call("POST", "/v1/span_annotations", query={"sync": sync}, json={"data": rows})
-        if reply.is_ok and not isinstance(reply.body.get("data"), list):
-            raise Unavailable("not_phoenix")  # another server's greeting
-        return reply
+        return self.client.call("POST", "/v1/span_annotations", query={"sync": sync}, json={"data": rows})
 
     def row_of(self, item: Annotation) -> dict[str, Any]:
         """The annotation as Phoenix takes it. It replaces a row with the same span, name and identifier.
@@ -139,37 +134,15 @@ def phoenix_server(
     Raises:
         ConfigurationError: it is not an address.
     """
-    name, url = _address() if base_url is None else ("base_url", base_url)
-    return Endpoint.at(name, url, headers=_headers(api_key, headers), timeout=timeout)
-
-
-def _address() -> tuple[str, str]:
-    """The variable that has the address, and the address."""
-    for name in _ENDPOINTS:
-        endpoint = variable(name)
-        is_for_grpc = name == "OTEL_EXPORTER_OTLP_ENDPOINT" and _GRPC_PORT.search(endpoint or "")
-        if endpoint is not None and not is_for_grpc:
-            return name, _TRACES_PATH.sub("", endpoint)
-    # `PHOENIX_HOST` is what the server binds to, so it may be a bare name, or stand for all addresses.
-    host = variable("PHOENIX_HOST") or "127.0.0.1"
-    if "://" in host:
-        return "PHOENIX_HOST", host
-    reachable = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - what the server binds to, not we
-    name = f"[{reachable}]" if ":" in reachable else reachable
-    return "PHOENIX_HOST", f"http://{name}:{variable('PHOENIX_PORT') or '6006'}"
-
-
-def _headers(api_key: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
-    """The headers given, else those of `PHOENIX_CLIENT_HEADERS`; an API key goes before an authorization among them."""
+    found = ((name, variable(name) or "") for name in _ENDPOINTS)
+    name, url = next(((name, url) for name, url in found if url and not _GRPC_PORT.search(url)), ("base_url", _HERE))
+    if base_url is not None:
+        name, url = "base_url", base_url
     if headers is None and api_key is None:
-        chosen = _headers_in(variable("PHOENIX_CLIENT_HEADERS") or "")
+        pairs = (part.partition("=") for part in (variable("PHOENIX_CLIENT_HEADERS") or "").split(",") if "=" in part)
+        chosen = {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
         api_key = None if "authorization" in chosen else variable("PHOENIX_API_KEY")
     else:
         chosen = {name.lower(): value for name, value in (headers or {}).items()}
-    return chosen | ({"authorization": f"Bearer {api_key.strip()}"} if api_key else {})
-
-
-def _headers_in(text: str) -> dict[str, str]:
-    """Headers as the variables of OpenTelemetry have them: `name=value,name=value`, URL-encoded."""
-    pairs = (part.partition("=") for part in text.split(",") if "=" in part)
-    return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs if name.strip()}
+    chosen |= {"authorization": f"Bearer {api_key.strip()}"} if api_key else {}
+    return Endpoint.at(name, _TRACES_PATH.sub("", url), headers=chosen, timeout=timeout)

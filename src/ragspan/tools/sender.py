@@ -2,26 +2,33 @@
 
 Guarantees:
 - `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
-- Daemon threads send: the first starts with the first item, further ones where the tool takes one item a request. Where no thread
-  can be started (at the end of the interpreter, or at a limit of the system) the thread that flushes does their work.
-- Spans go first: they are flushed before each try, once a second at most.
+- Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
+- Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
 - `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
   one last try of all else, get some seconds more, and count by their reply.
 - Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason.
 - The child of a fork starts with nothing to send: what is left is the parent's.
+
+A batch can fail in four ways. If the tool names the items that failed, each is tried again by itself. If it takes nothing at the
+moment, everything waits for it. If it rejects the batch for good, the batch is halved until the item that is the reason is alone.
+If it fails for another reason, everything waits a little, the batch's items longer, and their next batch is half as large.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Generic
 
 from opentelemetry import metrics
 
+from ragspan.backoff import backoff
 from ragspan.counted import counted
 from ragspan.forks import watch_forks
 from ragspan.telemetry import semconv
@@ -29,16 +36,19 @@ from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import flush_spans, meter_of
 from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
-from ragspan.tools.queue import (
+from ragspan.tools.delivery import (
     BatchRejected,
-    Deliverable,
+    Delivered,
     DeliveryOptions,
     DeliveryStats,
     DeliveryStatus,
     DropReason,
+    Ending,
     Entry,
     ExportError,
-    SendQueue,
+    Item,
+    Rejected,
+    SpanNotFound,
     Unavailable,
     WriteResult,
 )
@@ -48,14 +58,15 @@ if TYPE_CHECKING:
 
 LAST_SECONDS = 10.0
 """What a slow tool gets at the end of a shutdown for its replies, beyond the timeout."""
+_LONGEST_PAUSE = 10.0  # seconds between tries of a tool that is away, so that its return is noticed soon
+_MAX_RETRY_AFTER = 300.0  # seconds that a tool may ask to be left alone
 _HURRIED = 0.5  # seconds between tries of everything while a flush waits for it
 _SPANS_APART = 1.0  # seconds between two flushes of the spans, at least
 _SPAN_FLUSH = 5.0  # seconds that a try waits for one of them, at most
+_LOOK = 0.05  # seconds between two looks whether a flush of spans is still waited for
 
-_Item = TypeVar("_Item", bound=Deliverable)
 
-
-class Sender(Generic[_Item]):
+class Sender(Generic[Item]):
     """Items on their way to one tool.
 
     Args:
@@ -66,30 +77,31 @@ class Sender(Generic[_Item]):
         write_last: the same for the last try of all; by default `write`.
         name: of the tool.
         item: what one of them is, for the log.
-        threads: how many batches are sent at the same time.
+        threads: how many batches are sent at the same time; with 0 the caller uses `take` and `settle`.
         follows_spans: whether spans have to be there first.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
+        clock: monotonic, in seconds.
+        draw: a random number from 0 to 1.
     """
 
     def __init__(
         self,
         options: DeliveryOptions,
         *,
-        write: Callable[[Sequence[_Item]], Sequence[WriteResult]],
-        write_last: Callable[[Sequence[_Item]], Sequence[WriteResult]] | None = None,
+        write: Callable[[Sequence[Item]], Sequence[WriteResult]],
+        write_last: Callable[[Sequence[Item]], Sequence[WriteResult]] | None = None,
         name: str,
         item: str = "score",
         threads: int = 1,
         follows_spans: bool = False,
         meter_provider: MeterProvider | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = random.random,
     ) -> None:
-        self._options = options
-        self._write = write
-        self._write_last = write_last or write
-        self._name = name
-        self._item = item
-        self._most_threads = threads
-        self._follows_spans = follows_spans
+        self._options, self._name, self._item = options, name, item
+        self._write, self._write_last = write, write_last or write
+        self._most_threads, self._follows_spans = threads, follows_spans
+        self._clock, self._draw = clock, draw
         self._log = ThrottledLog()
         self._deliveries = meter_of(meter_provider or metrics.get_meter_provider()).create_counter(
             semconv.METRIC_DELIVERIES,
@@ -100,52 +112,90 @@ class Sender(Generic[_Item]):
         watch_forks(self, Sender._begin)
 
     def _begin(self) -> None:
-        self._queue: SendQueue[_Item] = SendQueue(self._options)
         self._changed = threading.Condition()
+        # By key, the oldest first. (A plain dictionary is slow to find its first entry after many deletions.)
+        self._entries: OrderedDict[Hashable, Entry[Item]] = OrderedDict()
+        self._in_flight: set[Hashable] = set()
+        self._bytes = self._last_number = self._failures = self._failures_in_a_row = 0
+        self._paused_until = -math.inf
+        self._totals: Counter[Ending] = Counter()
+        self._told: Counter[Ending] = Counter()
         self._threads: list[threading.Thread] = []
-        self._flushes_spans = False
+        self._span_flush: threading.Thread | None = None
         self._spans_flushed_at = self._spans_awaited_until = -math.inf
-        self._is_closed = False
-        self._is_over = False
+        self._is_closed = self._is_last_try = self._is_over = False
 
-    def put(self, items: Sequence[_Item]) -> DeliveryStatus:
-        """Take items in, to be sent later."""
+    def put(self, items: Sequence[Item]) -> DeliveryStatus:
+        """Take items in, to be sent later. The oldest are dropped if there are too many."""
+        entries, options = [], self._options
         with self._changed:
-            entries = None if self._is_closed else self._queue.put(items)
+            if self._is_closed:
+                return self.drop(len(items), "shutdown")
+            now = self._clock()
+            for item in items:
+                self._last_number += 1
+                entry = Entry(
+                    item=item,
+                    number=self._last_number,
+                    due=now + options.linger,
+                    ends=now + options.retry_window,
+                    max_batch_size=options.batch_size,
+                )
+                if (earlier := self._entries.get(item.key)) is not None:
+                    self._end(earlier, ("dropped", "replaced"))
+                self._entries[item.key] = entry
+                self._bytes += item.size
+                entries.append(entry)
+            while (is_full := len(self._entries) > options.queue_size) or self._bytes > options.queue_bytes:
+                oldest = next((entry for entry in self._entries.values() if not entry.in_flight), None)
+                if oldest is None:
+                    break
+                self._end(oldest, ("dropped", "queue_full" if is_full else "queue_bytes"))
             if entries:
                 self._start()
                 self._changed.notify_all()
-        if entries is None:
-            return self.drop(len(items), "shutdown")
         self._report()
         return DeliveryStatus(entries)
 
     def drop(self, number: int, reason: DropReason) -> DeliveryStatus:
         """Count items that are not taken in."""
         with self._changed:
-            self._queue.drop(number, reason)
+            self._totals += Counter({("dropped", reason): number})
         self._report()
         return DeliveryStatus((), is_lost=number > 0 and reason != "no_span")
 
     def stats(self) -> DeliveryStats:
         """Where every item is."""
         with self._changed:
-            return self._queue.stats()
+            return DeliveryStats(
+                waiting=len(self._entries),
+                delivered=self._totals["delivered", None],
+                rejected={str(reason): n for (result, reason), n in self._totals.items() if result == "rejected"},
+                dropped={str(reason): n for (result, reason), n in self._totals.items() if result == "dropped"},
+            )
 
-    def flush(self, timeout: float) -> bool:
-        """Try everything at once; True if all that was put before is delivered or rejected within `timeout` seconds."""
+    def flush(self, timeout: float, *, until_refused: bool = False) -> bool:
+        """Try everything at once; True if all that was put before is delivered or rejected within `timeout` seconds.
+
+        With `until_refused` it ends with the first batch that fails as a whole.
+        """
         ends_at = time.monotonic() + timeout
         with self._changed:
-            last, lost, waiting = self._queue.last_number, self._queue.lost(), self._queue.stats().waiting
-        if waiting:
-            self._flush_spans(_left(ends_at) / 2, is_due=True)
-        while not self._wait_until(
-            lambda: self._queue.is_past(last), min(ends_at, time.monotonic() + _HURRIED), self._queue.make_all_due
-        ):
+            last, lost, failures, waits = self._last_number, self._lost(), self._failures, bool(self._entries)
+        if waits:
+            self._flush_spans(timeout / 2, is_due=True)
+
+        def is_sent() -> bool:
+            return next((entry.number for entry in self._entries.values()), math.inf) > last
+
+        def is_done() -> bool:
+            return is_sent() or (until_refused and self._failures > failures)
+
+        while not self._hurry(is_done, min(ends_at, time.monotonic() + _HURRIED)):
             if not _left(ends_at):
                 return False
         with self._changed:
-            return self._queue.lost() == lost
+            return is_sent() and self._lost() == lost
 
     def shutdown(self, timeout: float, *, more: float = LAST_SECONDS) -> None:
         """Take nothing any more, send what is left within `timeout` seconds, and drop the rest.
@@ -158,45 +208,121 @@ class Sender(Generic[_Item]):
             self._is_closed = True
         self.flush(timeout)
         ends_at = time.monotonic() + more
-        if self.stats().waiting:
+        if self._entries:
             self._flush_spans(more / 2, is_due=True)
-            self._wait_until(lambda: not self._queue.stats().waiting, ends_at, self._queue.close)
+            self._is_last_try = True
+            self._hurry(lambda: not self._entries, ends_at)
         with self._changed:
-            self._queue.give_up()
-            self._is_over = True
+            self._is_last_try = self._is_over = True
+            for entry in [entry for entry in self._entries.values() if not entry.in_flight]:
+                self._end(entry, ("dropped", "shutdown"))
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._queue.in_flight, _left(ends_at))
-            under_way = self._queue.in_flight
+            self._changed.wait_for(lambda: not self._in_flight, _left(ends_at))
+            under_way = counted(len(self._in_flight), self._item) if self._in_flight else None
         self._report()
-        if under_way:
-            under_way_items = counted(under_way, self._item)
-            self._log.report("under_way", "%s: no reply came in time for %s", self._name, under_way_items)
+        if under_way is not None:
+            self._log.report("under_way", "%s: no reply came in time for %s", self._name, under_way)
             return
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_left(ends_at))
 
-    def _wait_until(self, is_done: Callable[[], bool], ends_at: float, hurry: Callable[[], None]) -> bool:
-        """Have the queue hurry, unless it is done, and wait for it; where there is no thread, do a thread's work."""
+    def take(self) -> list[Entry[Item]]:
+        """Give up what is too old, and take what is due with what will be soon; it is in flight until it is settled."""
+        now = self._clock()
+        for entry in self._idle():
+            if entry.ends <= now:
+                self._end(entry, ("dropped", entry.trouble))
+        limit = self._options.batch_size if now >= self._paused_until else 0
+        soon = [entry for entry in self._idle() if entry.due <= now + self._options.linger]
+        batch: list[Entry[Item]] = []
+        for entry in nsmallest(limit, soon, key=lambda entry: (entry.due, entry.number)):
+            limit = min(limit, entry.max_batch_size)
+            if len(batch) >= limit or (not batch and entry.due > now):
+                break
+            entry.in_flight = True
+            self._in_flight.add(entry.item.key)
+            batch.append(entry)
+        return sorted(batch, key=lambda entry: entry.number)
 
-        def is_locked_done() -> bool:
-            with self._changed:
-                return is_done()
+    def settle(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
+        """Settle what the tool returned for the batch, or the exception that it raised."""
+        now = self._clock()
+        is_halved = isinstance(results, BatchRejected) and len(batch) > 1
+        if isinstance(results, BaseException) and not isinstance(results, BatchRejected):
+            self._failures += 1
+            self._failures_in_a_row += 1
+            asked = results.retry_after if isinstance(results, Unavailable) else None
+            pause = backoff(self._failures_in_a_row, longest=_LONGEST_PAUSE, draw=self._draw)
+            if not self._is_last_try:
+                self._paused_until = now + max(pause, min(asked or 0.0, _MAX_RETRY_AFTER))
+        else:
+            self._failures_in_a_row = 0
+        for place, entry in enumerate(batch):
+            entry.in_flight = False
+            self._in_flight.discard(entry.item.key)
+            if isinstance(results, BaseException) and not isinstance(results, Unavailable):
+                entry.max_batch_size = max(1, len(batch) // 2)
+            if entry.ended is None and not is_halved:  # else a later item has replaced it
+                self._settle_one(entry, results if isinstance(results, BaseException) else results[place], now)
 
+    def _settle_one(self, entry: Entry[Item], result: WriteResult | BaseException, now: float) -> None:
+        match result:
+            case Delivered():
+                self._end(entry, ("delivered", None))
+            case Rejected(reason):
+                self._end(entry, ("rejected", reason))
+            case BatchRejected():
+                self._end(entry, ("rejected", str(result)))
+            case Unavailable():
+                entry.trouble = "unavailable"
+            case _:
+                entry.trouble = "failed"
+                if isinstance(result, SpanNotFound):
+                    entry.trouble, entry.missed = "span_not_found", (min(entry.missed[0], now), now)
+                entry.tries += 1
+                entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
+        if self._is_last_try and entry.ended is None:
+            self._end(entry, ("dropped", "shutdown"))
+
+    def next_due(self) -> float | None:
+        """When there is something to send or to give up; None if nothing waits."""
+        due = min((entry.due for entry in self._idle()), default=None)
+        return None if due is None else max(due, self._paused_until)
+
+    def _end(self, entry: Entry[Item], ending: Ending) -> None:
+        entry.ended = ending
+        del self._entries[entry.item.key]
+        self._bytes -= entry.item.size
+        self._totals[ending] += 1
+
+    def _idle(self) -> list[Entry[Item]]:
+        """What may be sent now or later, and is not too new for what is in flight under its key."""
+        return [entry for key, entry in self._entries.items() if key not in self._in_flight]
+
+    def _lost(self) -> int:
+        """How many items were dropped without a later one in their place."""
+        return sum(n for (result, reason), n in self._totals.items() if result == "dropped" and reason != "replaced")
+
+    def _hurry(self, is_done: Callable[[], bool], ends_at: float) -> bool:
+        """Make everything due now, unless it is done, and wait for it; where there is no thread, do a thread's work."""
         with self._changed:
             if is_done():
                 return True
-            hurry()
+            self._paused_until, now = -math.inf, self._clock()
+            for entry in self._entries.values():
+                entry.due = min(entry.due, now)
             self._changed.notify_all()
             if self._start():
                 return self._changed.wait_for(is_done, _left(ends_at))
-        self._work(lambda: is_locked_done() or not _left(ends_at), ends_at)
-        return is_locked_done()
+        self._work(lambda: is_done() or not _left(ends_at), ends_at)
+        with self._changed:
+            return is_done()
 
     def _start(self) -> bool:
         """Make sure that there is a thread, or another one where several send; False if there is none."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if len(self._threads) < min(self._most_threads, self._queue.stats().waiting or 1):
+        if len(self._threads) < min(self._most_threads, len(self._entries) or 1):
             work = (lambda: self._is_over, math.inf)
             thread = threading.Thread(target=self._work, args=work, name=f"ragspan-{self._name}", daemon=True)
             with contextlib.suppress(RuntimeError):
@@ -205,23 +331,30 @@ class Sender(Generic[_Item]):
         return bool(self._threads)
 
     def _work(self, is_done: Callable[[], bool], wait_until: float) -> None:
-        """Send what is due, and wait for what will be, until it is done."""
+        """Send what is due, and wait for what will be, until it is done (which is asked under the lock)."""
         with suppressed():
-            while not is_done():
-                results: Sequence[WriteResult] | BaseException = ()
+            while True:
                 with self._changed:
-                    batch, write = self._queue.take(), self._write_last if self._queue.is_closed else self._write
+                    if is_done():
+                        return
+                    batch, write = self.take(), self._write_last if self._is_last_try else self._write
+                results: Sequence[WriteResult] | BaseException = ()
                 if batch:
                     self._flush_spans(_SPAN_FLUSH)
-                    results = _results_of(write, batch)
+                    try:
+                        results = write([entry.item for entry in batch])
+                        if len(results) != len(batch):
+                            results = ValueError(f"{len(results)} results")
+                    except BaseException as error:  # noqa: BLE001 - the tool's; whatever it raises must not end the thread
+                        results = error
                     with self._changed:
-                        self._queue.settle(batch, results)
+                        self.settle(batch, results)
                 has_news = self._report(results if isinstance(results, BaseException) else None)
                 with self._changed:
                     if batch or has_news:  # a flush may wait for it; idle threads must not wake each other for ever
                         self._changed.notify_all()
                     if not batch and not self._is_over:
-                        self._changed.wait(_left(min(wait_until, self._queue.next_due() or math.inf)))
+                        self._changed.wait(_left(min(wait_until, self.next_due() or math.inf)))
 
     def _flush_spans(self, seconds: float, *, is_due: bool = False) -> None:
         """Have the spans exported that the items are for, in a thread of its own: an exporter may hang.
@@ -231,47 +364,35 @@ class Sender(Generic[_Item]):
         if not self._follows_spans:
             return
         with self._changed:
-            now = time.monotonic()
-            starts = not self._flushes_spans
-            if starts and now - self._spans_flushed_at < _SPANS_APART and not is_due:
+            now, thread = time.monotonic(), self._span_flush
+            is_new = thread is None or not thread.is_alive()
+            if is_new and not is_due and now - self._spans_flushed_at < _SPANS_APART:
                 return
-            if starts:
-                self._spans_flushed_at, self._flushes_spans = now, True
-            if starts or is_due:
+            if is_new or is_due:
                 self._spans_awaited_until = now + seconds
-                self._changed.notify_all()
-            if starts:
-                thread = threading.Thread(target=self._export_spans, args=(seconds,), name="ragspan-spans", daemon=True)
-                with contextlib.suppress(RuntimeError):  # the interpreter is at its end
+            if thread is None or is_new:
+                self._spans_flushed_at = now
+                thread = threading.Thread(target=flush_spans, args=(seconds,), name="ragspan-spans", daemon=True)
+                with contextlib.suppress(RuntimeError):
                     thread.start()
-                    starts = False
-            while not starts and self._flushes_spans and (left := _left(self._spans_awaited_until)):
-                self._changed.wait(left)
-        if starts:
-            self._export_spans(seconds)
-
-    def _export_spans(self, seconds: float) -> None:
-        flush_spans(seconds)
-        with self._changed:
-            self._flushes_spans = False
-            self._changed.notify_all()
+                self._span_flush = thread
+        if thread.ident is None:  # the interpreter is at its end
+            flush_spans(seconds)
+        while thread.is_alive() and (left := _left(self._spans_awaited_until)):
+            thread.join(min(left, _LOOK))
 
     def _report(self, trouble: BaseException | None = None) -> bool:
         """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
 
-        Returns whether anything ended.
-
-        Of an exception only the type is logged, and the text only of `Unavailable` and `ExportError`, which is a reason.
+        Returns whether anything ended. Of an exception only the type is logged, and the text only of `Unavailable` and
+        `ExportError`, which is a reason.
         """
         with self._changed:
-            news = self._queue.news()
+            news, self._told = self._totals - self._told, self._totals.copy()
+            waiting = len(self._entries)
         name, item = self._name, self._item
         for (result, reason), number in news.items():
-            about = {
-                semconv.DESTINATION: name,
-                semconv.RESULT: result,
-                semconv.REASON: reason,
-            }
+            about = {semconv.DESTINATION: name, semconv.RESULT: result, semconv.REASON: reason}
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))
             if result != "delivered" and reason not in {"no_span", "replaced"}:
@@ -279,20 +400,8 @@ class Sender(Generic[_Item]):
                 self._log.report(f"{result} {reason}", line, name, counted(number, item), result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
             kind = str(trouble) if isinstance(trouble, (Unavailable, ExportError)) else type(trouble).__name__
-            waiting = self.stats().waiting
             self._log.report("trouble", "%s took no %s: %s; %d to be tried again", name, item, kind, waiting)
         return bool(news)
-
-
-def _results_of(
-    write: Callable[[Sequence[_Item]], Sequence[WriteResult]], batch: Sequence[Entry[_Item]]
-) -> Sequence[WriteResult] | BaseException:
-    """What the tool returned, or the exception that it raised."""
-    try:
-        results = write([entry.item for entry in batch])
-        return results if len(results) == len(batch) else ValueError(f"{len(results)} results")
-    except BaseException as error:  # noqa: BLE001 - not our code; whatever it raises must not end the thread
-        return error
 
 
 def _left(ends_at: float) -> float:

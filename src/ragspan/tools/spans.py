@@ -1,11 +1,8 @@
 """An exporter of spans that keeps spans through an outage of the tool.
 
-OTLP exporters try again for ten seconds in all, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise; then the batch is lost, and
-with it the scores that a tool takes only with their spans.
-
-Guarantees, beyond those of `ragspan.tools.sender`:
-- `export` waits for no I/O. It returns `SUCCESS` for spans that it has taken in; what becomes of them is counted.
-- `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
+OTLP exporters give a batch up after ten seconds, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise, and with it the scores that a
+tool takes only with their spans. Here `export` waits for no I/O, and returns `SUCCESS` for what it has taken in; what becomes of it
+is counted. `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.telemetry.environment import exporter_of, hearing
 from ragspan.telemetry.providers import flush_as_well
-from ragspan.tools.queue import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
+from ragspan.tools.delivery import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender
 
 if TYPE_CHECKING:
@@ -26,8 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]
 
-_SPAN_BYTES = 1000  # a span without attributes, about
-_ENTRY_BYTES = 100
+_SPAN_BYTES, _ENTRY_BYTES = 1000, 100  # of a span without attributes, about, and of one of them without its text
 AFTER_SCORES = 3.0
 """Seconds at the end for an exporter whose spans the writer of scores has flushed before."""
 SPAN_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
@@ -70,9 +66,12 @@ class RetryingSpanExporter(SpanExporter):
         self._sender.put([_Item(span) for span in spans])
         return SpanExportResult.FAILURE if self._is_closed else SpanExportResult.SUCCESS
 
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Try everything at once; True if all spans that were exported before are sent within the time."""
-        return self._sender.flush(timeout_millis / 1000)
+    def force_flush(self, timeout_millis: int = 30_000, *, until_refused: bool = False) -> bool:
+        """Try everything at once; True if all spans that were exported before are sent within the time.
+
+        With `until_refused` it ends with the first batch that the inner exporter fails to send.
+        """
+        return self._sender.flush(timeout_millis / 1000, until_refused=until_refused)
 
     def shutdown(self, timeout_millis: float = 30_000) -> None:
         """Send what is left within the time, or `exit_timeout` if that is shorter, and count the rest as dropped."""
@@ -113,7 +112,8 @@ class _Item:
     def __init__(self, span: ReadableSpan) -> None:
         self.span = span
         self.key = id(span)
-        self.size = _SPAN_BYTES
-        for entries in (span.attributes, *(event.attributes for event in span.events)):
-            for value in (entries or {}).values():
-                self.size += _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)
+        entries = [
+            *(span.attributes or {}).values(),
+            *(value for event in span.events for value in (event.attributes or {}).values()),
+        ]
+        self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in entries)

@@ -1,6 +1,5 @@
 """The emitter that all tools with scores of their own have in common.
 
-Guarantees:
 - `emit` makes the annotations and puts them into a bounded queue: it does no I/O, and waits for none.
 - What can be delivered within the retry window is: a span that has not arrived yet, a tool that is away, slow or busy,
   or fails, is tried again with growing pauses. All else is counted by its reason.
@@ -29,8 +28,8 @@ from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import clean_name, error_type
+from ragspan.tools.delivery import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
 from ragspan.tools.http import Endpoint, HttpClient
-from ragspan.tools.queue import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
 from ragspan.tools.sender import LAST_SECONDS, Sender
 
 if TYPE_CHECKING:
@@ -166,19 +165,31 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         for metric, outcome in scored.outcomes.items():
             facts: dict[str, Any]
             if isinstance(outcome, Score):
+                usage = outcome.usage
+                spent = present({name: getattr(usage, name, None) for name in _SPENT})
                 facts = {
                     "value": float(outcome.value),
                     "annotator": annotator_kind(outcome),
                     "judge": outcome.judge and clean_name(outcome.judge),
                     "label": outcome.label,
                     "explanation": self.content.explanation(outcome),
-                    "metadata": _metadata(scored, outcome),
+                }
+                metadata = {
+                    "judge": facts["judge"],
+                    "prompt_version": outcome.prompt_version and clean_name(outcome.prompt_version),
+                    "fallback": outcome.fallback and clean_name(outcome.fallback),
+                    "threshold": outcome.threshold,
+                    "asked": scored.asked,
+                    "screen": outcome.screen and float(outcome.screen.value),
+                    "late": scored.late or None,
+                    "refusal": scored.refusal or None,
+                    "details": {clean_name(name): float(number) for name, number in outcome.details.items()} or None,
+                    "usage": spent if usage and usage.requests else None,
                 }
             elif isinstance(outcome, MetricFailure) and self.failures:
                 # Never the message: it may quote what a provider or a parser quoted of the user's text.
-                kind = error_type(outcome.error_type)
-                metadata = {"record_id": record_id, "error_type": kind}
-                facts = {"value": None, "error_type": kind, "metadata": metadata}
+                facts = {"value": None, "error_type": error_type(outcome.error_type)}
+                metadata = {"error_type": facts["error_type"]}
             else:
                 continue
             items.append(
@@ -188,6 +199,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
                     name=clean_name(metric),
                     record_id=record_id,
                     ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
+                    metadata=present({"record_id": record_id, **metadata}),
                     **facts,
                 )
             )
@@ -206,16 +218,11 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
             meter_provider=self.meter_provider,
         )
 
-    def emit(self, scored: ScoredRecord) -> None:
-        """Take an answer's outcomes; those of an answer without a sampled span are counted as `no_span`."""
-        self.emit_with_status(scored)
-
-    def emit_with_status(self, scored: ScoredRecord) -> DeliveryStatus:
-        """The same, for a caller that wants to know what becomes of these outcomes."""
+    def emit(self, scored: ScoredRecord) -> DeliveryStatus:
+        """Take an answer's outcomes, and say what becomes of them; those without a sampled span are counted as `no_span`."""
         span = scored.span
         if span is None or not span.sampled or not is_valid(span):
-            scores = sum(isinstance(outcome, Score) for outcome in scored.outcomes.values())
-            return self._sender.drop(scores, "no_span")
+            return self._sender.drop(sum(isinstance(one, Score) for one in scored.outcomes.values()), "no_span")
         return self._sender.put(self.items_of(scored, span))
 
     def flush(self, timeout: float) -> bool:
@@ -236,23 +243,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         return self._sender.stats()
 
 
-def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
-    usage = score.usage
-    spent = usage and {name: getattr(usage, name) for name in ("requests", "input_tokens", "output_tokens", "usd")}
-    names = {"judge": score.judge, "prompt_version": score.prompt_version, "fallback": score.fallback}
-    return present(
-        {
-            "record_id": clean_name(scored.record.record_id),
-            **{key: name and clean_name(name) for key, name in names.items()},
-            "threshold": score.threshold,
-            "asked": scored.asked,
-            "screen": score.screen and float(score.screen.value),
-            "late": scored.late or None,
-            "refusal": scored.refusal or None,
-            "details": {clean_name(name): float(figure) for name, figure in score.details.items()} or None,
-            "usage": present(spent) if spent and spent["requests"] else None,
-        }
-    )
+_SPENT = ("requests", "input_tokens", "output_tokens", "usd")
 
 
 def stable_id(*parts: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragspan.tools import Delivered, Rejected, SpanNotFound, Unavailable
+from ragspan.tools import BatchRejected, Delivered, SpanNotFound, Unavailable
 from ragspan.tools.http import ServerError
 
 
@@ -38,7 +38,7 @@ def test_a_trace_that_has_not_arrived_is_told_from_other_trouble(mlflow, write, 
 @pytest.mark.parametrize(
     ("reply", "result"),
     [
-        ((400, {"error_code": "INVALID_PARAMETER_VALUE"}), Rejected("http_400")),
+        ((400, {"error_code": "INVALID_PARAMETER_VALUE"}), BatchRejected("http_400")),
         ((404, "<h1>Not Found</h1>"), Unavailable("http_404")),
         ((500, "oops"), ServerError("http_500")),
     ],

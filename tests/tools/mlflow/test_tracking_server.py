@@ -12,9 +12,6 @@ def test_the_environment_names_the_server_and_who_we_are_and_arguments_go_before
         "TOKEN": "t",
         "USERNAME": "ann",
         "PASSWORD": "p",
-        "SERVER_CERT_PATH": "/ca.pem",
-        "CLIENT_CERT_PATH": "/me.pem",
-        "INSECURE_TLS": "true",
     }.items():
         monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
     monkeypatch.setenv("MLFLOW_WORKSPACE", "team")
@@ -23,7 +20,6 @@ def test_the_environment_names_the_server_and_who_we_are_and_arguments_go_before
 
     assert found.url == "https://mlflow.example.com/base"
     assert found.headers == {"authorization": "Bearer t", "x-mlflow-workspace": "team"}
-    assert (found.certificates, found.client_certificate, found.checks_certificate) == ("/ca.pem", "/me.pem", False)
     assert (given.url, given.headers["authorization"], given.timeout) == ("http://here:5000", "Bearer mine", 3.0)
 
 

@@ -28,7 +28,7 @@ def locate_in(monkeypatch):
             "http://first.test",
         ),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.test:6006"}, "http://collector.test:6006"),
-        ({"PHOENIX_HOST": "0.0.0.0", "PHOENIX_PORT": "7007"}, "http://127.0.0.1:7007"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.test:4317"}, "http://127.0.0.1:6006"),
     ],
 )
 def test_it_is_found_as_phoenixs_own_client_finds_it(locate_in, environment, address):
@@ -56,7 +56,6 @@ def test_headers_and_key_are_those_that_were_given_or_else_the_environments(loca
     [
         ("PHOENIX_ENDPOINT", "phoenix.test"),
         ("PHOENIX_COLLECTOR_ENDPOINT", "ftp://user:password@phoenix.test"),
-        ("PHOENIX_HOST", "http://phoenix.test:port"),
     ],
 )
 def test_an_address_that_is_none_is_named_and_not_shown(locate_in, name, value):

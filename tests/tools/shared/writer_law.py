@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import pickle
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,6 @@ from programs import output_of, run_python
 from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.telemetry import is_suppressed
-from ragspan.tools import DeliveryOptions
 
 PATIENCE = 60.0
 APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
@@ -127,21 +124,6 @@ class WriterLaw:
 
         assert seen == {True}
         assert caplog.messages == []
-
-    def test_it_travels_to_a_helper_process_with_all_that_it_was_told(self, server, make_writer, make_scored):
-        delivery = DeliveryOptions(retry_window=60.0)
-        writer = make_writer(delivery=delivery, timeout=3.0)
-
-        copy = pickle.loads(pickle.dumps(writer))
-        try:
-            copy.emit(make_scored())
-            assert copy.flush(PATIENCE)
-            assert server.scores == {"faithfulness": 0.5}
-            told = [one.name for one in fields(writer) if one.init]
-            assert [getattr(copy, name) for name in told] == [getattr(writer, name) for name in told]
-            assert copy.client.endpoint == writer.client.endpoint
-        finally:
-            copy.shutdown(PATIENCE)
 
     @pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("timeout", float("inf")), ("failures", "false")])
     def test_an_option_that_cannot_be_is_named(self, make_writer, option, value):

@@ -165,7 +165,7 @@ class FleetScoring:
             return _not_exported("the backend did not take its spans in time")
         statuses: list[DeliveryStatus] = []
         for writer in self._writers:
-            status, error = call_guarded(writer.emit_with_status, scored)
+            status, error = call_guarded(writer.emit, scored)
             if status is None:
                 return self._defect(writer, error)
             statuses.append(status)

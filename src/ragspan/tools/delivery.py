@@ -1,0 +1,168 @@
+"""What is delivered to a tool, how a try can end, and what has become of each item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE
+
+DropReason: TypeAlias = Literal[
+    "no_span", "queue_full", "queue_bytes", "replaced", "span_not_found", "unavailable", "failed", "shutdown"
+]
+"""Why an item was given up that nobody rejected: the last trouble, where its time ran out; `replaced` by a later one."""
+Ending: TypeAlias = tuple[Literal["delivered", "rejected", "dropped"], str | None]
+"""A result with its reason; a delivery has none."""
+
+
+class Deliverable(Protocol):
+    """One thing to send. It should hold what is sent and nothing else, because it may wait."""
+
+    @property
+    def key(self) -> Hashable:
+        """What it is written to, such as the span and the name of the score. A later item of a key replaces one that waits."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes, for the bound on what waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The tool has the item."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanNotFound:
+    """The tool does not know the span or trace yet. The item is tried again, by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The tool failed at the item and may succeed later. The item is tried again, by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The tool will never take the item."""
+
+    reason: str
+    """One of few kinds: it becomes an attribute value."""
+
+
+WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected
+
+
+class BatchRejected(Exception):  # noqa: N818 - it is a state, not a mistake
+    """The tool rejects the batch for good, perhaps because of one item: it is split until that item is found.
+
+    Its text is the reason, one of few kinds ("http_422"), for counts and the log: never an address, a key or a user's words.
+    """
+
+
+class Unavailable(Exception):  # noqa: N818 - likewise
+    """The tool takes nothing at the moment: it is away, busy, or wants other credentials. Everything waits for it.
+
+    For what may be the fault of an item in the batch, such as an error 500, raise anything else.
+
+    Args:
+        reason: the exception's text; one of few kinds, for counts and the log ("http_503").
+        retry_after: seconds that the tool wants to be left alone; None if it does not say.
+    """
+
+    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class ExportError(Exception):
+    """An exporter could not send a batch, perhaps because of one item. Its text is the reason, one of few kinds, for the log."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliveryOptions:
+    """How long items are retried, and how many may wait.
+
+    Raises:
+        ConfigurationError: a limit is not allowed; the message names it.
+    """
+
+    queue_size: int = 10_000
+    """Items that may wait, at least 1; beyond, the oldest are dropped."""
+    queue_bytes: int = 16 * 1024 * 1024
+    """Bytes that they may take, at least 1; beyond, the oldest are dropped."""
+    batch_size: int = 100
+    """Items that are sent at once, at least 1, where the tool takes several in a request."""
+    linger: float = 1.0
+    """Seconds, 0 or more, that an item waits for others to go along with, and for its span to arrive."""
+    retry_window: float = 600.0
+    """Seconds, more than 0, from an item's emission on, for which it is tried again; then it is lost."""
+
+    def __post_init__(self) -> None:
+        WHOLE.check_fields(self, "queue_size", "queue_bytes", "batch_size")
+        SECONDS.check_fields(self, "linger")
+        SOME_SECONDS.check_fields(self, "retry_window")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliveryStats:
+    """Where everything is that was emitted: each item is in exactly one of these."""
+
+    waiting: int
+    """Items that are being sent are included."""
+    delivered: int
+    rejected: Mapping[str, int]
+    """By the tool's reason."""
+    dropped: Mapping[str, int]
+    """By reason, see `DropReason`."""
+
+
+Item = TypeVar("Item", bound=Deliverable)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Entry(Generic[Item]):
+    """An item with its state, at a sender. Items are numbered as they come, from 1."""
+
+    item: Item
+    number: int
+    due: float
+    """When it is tried next; it is given up when it `ends`."""
+    ends: float
+    max_batch_size: int
+    tries: int = 0
+    """Those that may have failed because of this item."""
+    trouble: DropReason = "unavailable"
+    """Why it is not delivered yet."""
+    in_flight: bool = False
+    missed: tuple[float, float] = (math.inf, -math.inf)
+    """When its span was first not found, and when last."""
+    ended: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStatus:
+    """Says what has become of the scores of one answer. May be asked from any thread; does no I/O."""
+
+    entries: Sequence[Entry[Any]]
+    is_lost: bool = False
+    """The scores were not taken in."""
+
+    def state(self, *, max_span_wait: float = math.inf) -> Literal["waiting", "settled", "lost"]:
+        """What has become of all of them: one is on its way; each is delivered, rejected or without a span; one was given up.
+
+        Args:
+            max_span_wait: seconds from the first look to the last for which a score's span was not there, after which the
+                score counts as settled. It is still tried; but a span that is sampled out on its way never comes.
+        """
+        waits = False
+        for entry in self.entries:
+            if entry.ended is None:
+                waits |= entry.trouble != "span_not_found" or entry.missed[1] - entry.missed[0] < max_span_wait
+            elif entry.ended[0] == "dropped" and entry.ended[1] != "span_not_found":
+                return "lost"
+        return "lost" if self.is_lost else "waiting" if waits else "settled"
