@@ -220,7 +220,7 @@ e2e-nightly: $(E2E) chromium  ## the rest of it
 
 pictures: $(E2E) chromium  ## the documentation's pictures: what the demo prints, and what the browser shows
 	$(BIN)/python e2e/draw_demo.py docs/demo.svg
-	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e -k "show or picture" --pictures=docs/images
+	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e -k "show or look or picture" --pictures=docs/images
 
 phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix on this machine with the demo's answers, until Ctrl-C
 	@.venv-e2e/bin/python e2e/show_phoenix.py

@@ -13,7 +13,7 @@ from typing import Any
 from typer.main import get_command
 
 from ragspan.cli import app
-from ragspan.config import RETIRED, VARIABLES
+from ragspan.config import VARIABLES
 from ragspan.judges.presets import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -32,13 +32,6 @@ def settings() -> Iterator[str]:
         if row.name in _SECTIONS:
             yield f"\n## {_SECTIONS[row.name]}\n\n| variable | default | meaning |\n| --- | --- | --- |\n"
         yield f"| `{name}` | {row.metadata['shown'] or _shown(row.default)} | {row.metadata['sentence']} |\n"
-    yield "\n"
-
-
-def retired() -> Iterator[str]:
-    yield "\n| no longer read | use |\n| --- | --- |\n"
-    for name, instead in RETIRED.items():
-        yield f"| `{name}` | {instead if ' ' in instead and '=' not in instead else f'`{instead}`'} |\n"
     yield "\n"
 
 
@@ -93,7 +86,6 @@ def _shown(default: Any) -> str:
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "settings": settings,
-    "retired": retired,
     "commands": commands,
     "providers": providers,
 }

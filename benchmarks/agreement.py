@@ -42,6 +42,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from agreeing.comparison import METRIC_LABELS
+from agreeing.figures import RESAMPLES
 from agreeing.judgements import read_sets
 from agreeing.judging import UnknownJudgeError, columns_of, expected_usage, metrics_of
 from agreeing.programs import PROMPTS, captured
@@ -49,7 +50,6 @@ from agreeing.report import means_of, report_on, set_tables, summary
 from rich.console import Console
 from rich.progress import Progress
 
-from ragspan.evaluate.estimates import RESAMPLES
 from ragspan.exceptions import ConfigurationError
 from ragspan.usage import Usage
 

@@ -122,7 +122,6 @@ def rules() -> Iterator[tuple[str, Callable[[], contextlib.AbstractContextManage
     for name in FINDERS:
         yield name, partial(patch.dict, FINDERS, {name: lambda _: None})
     yield "derived numbers", _without(grading, "may_be_derived", lambda *_: False)
-    yield "yes beside no", _without(grading, "find_yes_beside_no", lambda _: None)
     yield "opposites", _without(english(), "opposites", {})
     yield "parts of enumerations", _without(grading, "_held_by_parts", lambda *_: 0)
     yield "names are known by initials", _without(findings, "is_known", lambda *_: False)

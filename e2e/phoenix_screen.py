@@ -76,9 +76,6 @@ class PhoenixScreen:
         """The text beside the tree, about the span that was opened."""
         return self._page.get_by_test_id("span-details").first.inner_text()
 
-    def picture_of_trace(self, name: str) -> None:
-        self._screen.picture(name, clip=_upper_part(self._page.get_by_role("dialog").bounding_box(), height=560))
-
     def picture_of_table(self, name: str, *, until_column: str) -> None:
         """From the filter to the right edge of a column."""
         table = self._page.get_by_test_id("table-content").bounding_box()

@@ -94,6 +94,7 @@ def test_what_is_low_looks_low_in_the_table(screen, shown, scored):
     shown.open_traces(EXPERIMENT)
 
     shown.wait_for_column("faithfulness", [one.outcomes["faithfulness"].label.capitalize() for one in scored])
+    screen.resize(width=2460, height=800)  # columns of metrics stand to the right of all others
     shown.picture("mlflow-traces", height=580)
 
 
@@ -108,4 +109,3 @@ def test_the_trace_shows_the_scores(shown, scored):
         seconds=SECONDS,
         what="the assessments of the answer",
     )
-    shown.picture("mlflow-trace", height=560)

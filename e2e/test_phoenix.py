@@ -108,7 +108,6 @@ def test_the_trace_tree_shows_the_scores(screen, shown, scored):
         what="the scores of the answer",
     )
     assert "completeness" in shown.tree()
-    shown.picture_of_trace("phoenix-trace")
 
 
 def test_the_annotation_column_shows_the_scores(shown, scored):

@@ -35,6 +35,11 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def evaluated(path):
+    """The faithfulness of each row of a file that `ragspan evaluate` wrote; its first line says how."""
+    return {row["record_id"]: row["outcomes"]["faithfulness"]["value"] for row in lines_of(path)[1:]}
+
+
 def faithfulness_of(scored):
     return {one.record.record_id: one.outcomes["faithfulness"].value for one in scored}
 
@@ -82,7 +87,7 @@ def test_what_phoenix_has_is_scored_as_it_was_live_and_shows_there(phoenix, in_p
     )  # fmt: skip
 
     live = faithfulness_of(in_phoenix)
-    assert {row["record_id"]: row["score"] for row in lines_of(scores)} == live
+    assert evaluated(scores) == live
     spans = {f"{one.span.span_id:016x}": live[one.record.record_id] for one in in_phoenix}
     found = [one for one in phoenix.annotations(PROJECT, spans) if one["annotator_kind"] == "CODE"]
     assert {(one["name"], one["span_id"], one["result"]["score"]) for one in found} == {
@@ -119,12 +124,13 @@ def test_what_mlflow_has_is_scored_as_it_was_live_and_shows_there(mlflow, in_mlf
     )  # fmt: skip
 
     live = faithfulness_of(in_mlflow)
-    assert {row["record_id"]: row["score"] for row in lines_of(scores)} == live
+    assert evaluated(scores) == live
     for one in in_mlflow:
         found = mlflow.assessments(f"tr-{one.span.trace_id:032x}")
         (written,) = (item for item in found if item["source"]["source_type"] == "CODE")
         assert written["span_id"] == f"{one.span.span_id:016x}"
-        assert written["feedback"]["value"] == live[one.record.record_id]
+        score = one.outcomes["faithfulness"]
+        assert written["feedback"]["value"] == (score.label or score.value)
 
 
 def test_what_people_say_in_mlflow_is_compared_with_the_judge(mlflow, in_mlflow, tmp_path):

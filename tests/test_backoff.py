@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from ragspan.backoff import Backoff
+from ragspan.backoff import Backoff, backoff
 
 
 @pytest.fixture
-def service(clock):
+def service(clock, monkeypatch):
     """The pauses of what asks a service, without chance."""
-    return Backoff(first=0.25, longest=10.0, clock=clock, draw=lambda: 0.0)
+    monkeypatch.setattr("ragspan.backoff.backoff", partial(backoff, draw=lambda: 0.0))
+    return Backoff(first=0.25, longest=10.0, clock=clock)
 
 
 def test_pauses_grow_with_each_refusal_up_to_the_longest(service, clock):

@@ -84,10 +84,3 @@ def test_a_worker_listens_at_an_address():
         assert shown_address(host, port) == f"127.0.0.1:{port}"
         with pytest.raises(ConfigurationError, match=f"cannot listen at 127.0.0.1:{port}"):
             listener_at(f"127.0.0.1:{port}")
-
-
-@pytest.mark.parametrize("address", ["8080", "127.0.0.1:99999"])
-def test_an_address_that_is_none_is_named(address):
-    with pytest.raises(ConfigurationError, match="should be like") as refusal:
-        listener_at(address)
-    assert repr(address) in str(refusal.value)

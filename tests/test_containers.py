@@ -6,13 +6,11 @@ import http.client
 import itertools
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import uuid
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,13 +53,6 @@ def test_a_container_gets_ten_seconds_more_than_its_end_may_take(way, kind):
     needed = told["--drain-timeout"] if kind == "worker" else environment["RAGSPAN_EXIT_TIMEOUT"]
 
     assert grace == float(needed) + MORE_THAN_IT_NEEDS
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_both_files_start_the_same_but_for_the_concurrency(kind):
-    compose, kubernetes = started_by_compose(kind)[0], started_by_kubernetes(kind)[0]
-
-    assert [one for one in kubernetes if one not in {"--concurrency", "32"}] == compose
 
 
 @pytest.mark.slow
@@ -127,39 +118,3 @@ def test_the_image_is_built_from_the_distributions_and_runs_as_nobody():
     assert [one for one in copied if one.startswith("!") and not (ROOT / one[1:]).exists()] == []
     assert re.findall(r"^USER (\d+)", text, re.MULTILINE) == ["65534"]
     assert 'ENTRYPOINT ["ragspan"]' in text
-
-
-@contextmanager
-def image():
-    name = f"ragspan-test-{uuid.uuid4().hex}"
-    docker("build", "-q", "-f", str(FOLDER / "Dockerfile"), "-t", name, str(ROOT))
-    try:
-        yield name
-    finally:
-        docker("rmi", "-f", name)
-
-
-def docker(*arguments):
-    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def has_docker():
-    found = shutil.which("docker")
-    return bool(found) and subprocess.run([found, "info"], capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not has_docker(), reason="there is no Docker to build and run an image")
-def test_the_image_runs_the_receiver_and_stops_in_time():
-    arguments, _, grace = started_by_compose("receiver")
-    with image() as name:
-        container = docker("run", "-d", "-p", "127.0.0.1::4318", "-e", "RAGSPAN_EXIT_TIMEOUT=5", name, *arguments)
-        try:
-            port = int(docker("port", container, "4318").splitlines()[0].rpartition(":")[2])
-            until(lambda: status(port, "/readyz") == http.client.OK)
-            docker("stop", "-t", str(grace), container)
-            assert docker("inspect", "-f", "{{.State.ExitCode}}", container) == "0"
-        finally:
-            docker("rm", "-f", container)

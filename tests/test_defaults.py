@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 import ragspan
 from ragspan import ConfigurationError, RagRecord, defaults, installed
 from ragspan.config import Settings
-from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import RecordingSink
 
 pytestmark = pytest.mark.usefixtures("no_engine_yet")
@@ -79,13 +77,6 @@ def test_a_writer_that_needs_a_span_brings_otel_along(monkeypatch, emitters, mad
     assert [type(emitter).__name__ for emitter in ragspan.default_engine().emitters] == made
 
 
-def test_causes_are_looked_for_unless_the_settings_say_no():
-    for causes in (True, False):
-        settings = Settings(metrics=("context_adherence", "faithfulness"), causes=causes)
-        for metric in metrics_from(settings):
-            assert metric.causes is causes
-
-
 def test_load_is_limited_as_configure_says():
     engine = ragspan.configure(max_records_per_second=0.001).engine
     for _ in range(3):
@@ -93,17 +84,6 @@ def test_load_is_limited_as_configure_says():
 
     assert engine.flush(timeout=60)
     assert dict(engine.stats().dropped) == {"rate_limited": 2}
-
-
-def test_hhem_without_its_package_is_refused_when_the_engine_is_made(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ragspan_hhem", None)
-    monkeypatch.setenv("RAGSPAN_METRICS", "faithfulness_hhem")
-
-    with pytest.raises(ConfigurationError, match=r"pip install 'ragspan\[hhem\]'"):
-        ragspan.default_engine()
-
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    assert ragspan.default_engine().flush(timeout=60)
 
 
 # Where handlers send captures when they are given no sink
@@ -151,14 +131,6 @@ def test_without_an_address_and_when_turned_off_it_is_the_engine(registered, mon
     sink.shutdown()
 
 
-def test_an_engine_that_was_set_comes_first(registered, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
-    with ragspan.ScoringEngine(metrics=[]) as engine:
-        ragspan.set_default_engine(engine)
-
-        assert defaults.default_sink() is engine
-
-
 @pytest.mark.parametrize("address", ["near://user:secret@x", "lost://user:secret@x"])
 def test_an_address_that_nothing_can_send_to_is_an_error_without_its_secrets(registered, address):
     with pytest.raises(ConfigurationError) as told:
@@ -174,12 +146,3 @@ def test_a_broker_without_the_package_for_it_is_an_error_that_names_the_package(
         defaults.sink_from(Settings(sink="nats://broker:4222"))
 
     assert "none" not in str(told.value)
-
-
-def test_what_is_no_address_is_an_error_that_does_not_show_it(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_SINK", "user:secret@broker")
-
-    with pytest.raises(ConfigurationError, match="RAGSPAN_SINK should be an address") as told:
-        Settings.from_environment()
-
-    assert "secret" not in str(told.value)

@@ -19,10 +19,6 @@ def test_the_label_follows_from_the_threshold(value, threshold, label):
     assert Score(value=value, threshold=threshold).label == label
 
 
-def test_a_metric_may_set_the_label_by_a_rule_of_its_own():
-    assert Score(value=0.5, threshold=0.5, label="fail").label == "fail"
-
-
 def test_usage_adds_up_and_an_unknown_price_stays_unknown():
     once = Usage(requests=1, input_tokens=10, output_tokens=5)
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import venv
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,29 +38,6 @@ def test_distributions_need_each_other_in_the_same_version():
 
     assert len(ours) == 2 * len(MEMBERS)
     assert [line for line in ours if not line.endswith(f"=={core['version']}")] == []
-
-
-@pytest.mark.parametrize("member", MEMBERS, ids=lambda file: file.parent.name)
-def test_what_a_member_instruments_it_also_depends_on(member):
-    about = project(member)
-    instruments = about.get("optional-dependencies", {}).get("instruments", [])
-
-    assert set(instruments) <= set(about["dependencies"])
-
-
-@pytest.mark.parametrize("file", [ROOT / "pyproject.toml", *MEMBERS], ids=lambda file: file.parent.name)
-def test_every_dependency_has_a_floor(file):
-    about = project(file)
-    wanted = [
-        *about["dependencies"],
-        *(line for extra in about.get("optional-dependencies", {}).values() for line in extra),
-    ]
-
-    assert [line for line in wanted if not re.search(r"[>=]=", line)] == []
-
-
-def test_the_constraints_name_no_address():
-    assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
 class Environment:
@@ -174,29 +150,6 @@ def test_the_wheels_work_in_a_clean_environment(installed):
     )
 
     assert installed.python("-W", "error", "-c", program).split() == ["None"]
-
-
-@pytest.mark.slow
-def test_what_a_registry_shows_of_them_has_no_link_that_works_only_here(wheels):
-    links = {}
-    for wheel in wheels.glob("*.whl"):
-        with zipfile.ZipFile(wheel) as archive:
-            (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-            about = archive.read(metadata).decode()
-        links[wheel.name] = re.findall(r"\]\(([^)]+)\)", about)
-
-    assert len(links) == 1 + len(MEMBERS)
-    assert all(links.values())
-    assert [link for of_wheel in links.values() for link in of_wheel if not link.startswith("https://")] == []
-
-
-@pytest.mark.slow
-def test_the_command_is_installed(installed):
-    commands = installed.shell("ragspan --help")
-
-    assert [
-        name for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "worker") if name not in commands
-    ] == []
 
 
 @pytest.mark.slow

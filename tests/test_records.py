@@ -22,11 +22,6 @@ def test_a_record_made_by_hand_takes_strings_as_contexts_and_fills_id_and_times(
     assert record.to_record() is record
 
 
-def test_no_contexts_and_unknown_contexts_stay_different():
-    assert make(contexts=[]).contexts == ()
-    assert make(contexts=None).contexts is None
-
-
 def test_a_single_string_is_refused_where_contexts_belong():
     with pytest.raises(ConfigurationError, match="not a single string"):
         make(contexts="one passage")
@@ -93,13 +88,6 @@ def test_documents_of_frameworks_become_contexts(passage, text):
     assert as_contexts([passage])[0].text == text
 
 
-def test_background_given_as_texts_is_of_the_kind_other():
-    record = RagRecord(question="q", contexts=[], response="r", background=["a", Background(text="b", kind="tool")])
-
-    assert record.background == (Background(text="a", kind="other"), Background(text="b", kind="tool"))
-    assert not record.background_truncated
-
-
 def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
     given = [Background(text="a" * 40_000, kind="tool"), Background(text="b" * 40_000, kind="history"), "c"]
 
@@ -108,18 +96,3 @@ def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
     assert [(one.kind, len(one.text)) for one in record.background] == [("tool", 40_000), ("history", 20_000)]
     assert record.background_truncated
     assert replace(record, response="s").background_truncated
-
-
-def test_json_keeps_background_and_what_is_not_known_of_contexts():
-    record = RagRecord(
-        question="q",
-        contexts=None,
-        response="r",
-        background=[Background(text="b", kind="metadata")],
-        background_truncated=True,
-        contexts_unknown="unmarked_text",
-        prompts_seen=True,
-        from_model=False,
-    )
-
-    assert RagRecord.from_json(record.to_json()) == record

@@ -1,13 +1,11 @@
 """What the application's own function is run over, and what becomes of text where it fails."""
 
 import dataclasses
-import pathlib
 import re
 import typing
 
 import pytest
 
-import ragspan
 from ragspan import ConfigurationError, RagRecord
 from ragspan.judges.judge_protocols import ClaimVerdict, Vote
 from ragspan.messages import ErrorReport, Message, ToolRequest
@@ -17,27 +15,13 @@ from ragspan.records import Background, Generation, Reranking, Retrieval, Retrie
 from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome, withhold
 
 SECRET = "anna@example.org"
-KEPT = {
-    "error_type",
-    "finish_reason",
-    "framework",
-    "id",
-    "model",
-    "name",
-    "provider",
-    "record_id",
-    "run_id",
-    "status",
-    "swallowed_errors",
-    "call_id",
-    "data_source_id",
-    "response_id",
-    "response_model",
-    "role",
-    "tool_call_id",
-    "tool_name",
-    "type",
-}
+KEPT = set(
+    re.findall(
+        r"\w+",
+        "call_id data_source_id error_type finish_reason framework id model name provider record_id response_id"
+        " response_model role run_id status swallowed_errors tool_call_id tool_name type",
+    )
+)
 NESTED = (RetrievedContext, Retrieval, Reranking, Generation, ToolCall, Message, ToolRequest, ErrorReport)
 
 
@@ -108,13 +92,6 @@ class Finding:
     nested: tuple = (SECRET, {"reason": SECRET})
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Located(ClaimVerdict):
-    """One that adds to a class of ragspan's."""
-
-    label: str = SECRET
-
-
 def test_no_redactor_changes_an_id():
     record = RagRecord(
         question="q 1234",
@@ -141,13 +118,10 @@ def test_no_redactor_changes_an_id():
 
 
 def test_every_text_of_a_class_of_the_applications_is_redacted_whatever_its_field_is_called():
-    made = redacted_outcome(
-        Score(value=0.5, evidence=(Finding(), Located(index=0, verdict="unsure", claim=SECRET))), mask
-    )
+    made = redacted_outcome(Score(value=0.5, evidence=(Finding(),)), mask)
 
     assert SECRET not in repr(made)
     assert made.evidence[0].nested == ("[e-mail]", {"reason": "[e-mail]"})
-    assert made.evidence[1] == Located(index=0, verdict="unsure", claim="[e-mail]", label="[e-mail]")
 
 
 @pytest.mark.parametrize(
@@ -178,16 +152,6 @@ def test_ragspans_own_words_stay():
         ),
     ]
 
-    assert [redacted_outcome(outcome, lambda _: "[hidden]") for outcome in outcomes] == outcomes
-
-
-def test_the_reasons_of_ragspans_metrics_are_known():
-    written = set()
-    for file in pathlib.Path(ragspan.__file__).parent.rglob("*.py"):
-        written |= set(re.findall(r'NotApplicable\(reason="(\w+)"', file.read_text()))
-    outcomes = [NotApplicable(reason=reason) for reason in sorted(written)]
-
-    assert len(outcomes) >= 4
     assert [redacted_outcome(outcome, lambda _: "[hidden]") for outcome in outcomes] == outcomes
 
 
@@ -238,14 +202,6 @@ OUTCOMES = [
     NotApplicable(reason="no_contexts", detail=SECRET),
     MetricFailure(error_type="ValueError", message=SECRET),
 ]
-
-
-@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
-def test_explanations_are_redacted(outcome):
-    made = redacted_outcome(outcome, mask)
-
-    assert SECRET not in repr(made)
-    assert "[e-mail]" in repr(made)
 
 
 def test_where_that_fails_they_are_left_out_and_the_score_stays():

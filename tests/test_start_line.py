@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from ragspan.application import start_line
 from ragspan.config import Settings
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.tools.phoenix import PhoenixEmitter
@@ -25,7 +25,7 @@ print("done")
 
 def line(*emitters, **settings):
     chosen = Settings(**{"metrics": ("faithfulness", "completeness"), **settings})
-    return line_of_engine(chosen, ["langchain"], metrics_from(chosen), emitters)
+    return start_line(chosen, "answers of langchain", metrics_from(chosen), emitters)
 
 
 def test_it_says_what_is_scored_by_whom_and_to_where(monkeypatch):
@@ -49,12 +49,6 @@ def test_scores_that_go_nowhere_and_scoring_that_is_off_are_said():
     assert line(OTelEmitter()).endswith("scores go nowhere")
     assert "nothing is scored" in line(enabled=False)
     assert line(OTelEmitter(), metrics=()) == "answers of langchain are traced and not scored: there are no metrics"
-
-
-def test_a_brokers_password_is_not_said():
-    said = line_of_sink(Settings(sink="nats://user:hidden@broker:4222"), ["langchain", "llama_index"])
-
-    assert said == "answers of langchain and llama_index go to nats://broker:4222, where workers score them"
 
 
 @pytest.mark.slow

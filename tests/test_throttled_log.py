@@ -14,14 +14,3 @@ def test_one_line_a_minute_and_then_how_many_there_were(caplog, clock):
         "OTelEmitter failed (and 2 more since the last such line)",
         "OTelEmitter failed (and 1 more since the last such line)",
     ]
-
-
-def test_each_kind_has_its_own_minute(caplog, clock):
-    log = ThrottledLog(clock=clock)
-    log.report("one", "first")
-    log.report("other", "second")
-
-    assert [(record.name, record.levelname, record.message) for record in caplog.records] == [
-        ("ragspan", "WARNING", "first"),
-        ("ragspan", "WARNING", "second"),
-    ]

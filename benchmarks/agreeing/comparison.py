@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from agreeing.figures import difference, spearman
+from agreeing.figures import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy, difference, spearman
 from agreeing.judgements import COMPLETE, Judgement, JudgementSet, Ratings
 from agreeing.judging import Column
-from ragspan.evaluate.estimates import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy
 
 Label: TypeAlias = Literal["supported", "complete"]
 Kind: TypeAlias = Literal["judge", "recorded", "baseline", "people"]

@@ -12,10 +12,9 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from agreeing.comparison import METRIC_LABELS, Agreement, Label, as_data, compare
-from agreeing.figures import mean_of
+from agreeing.figures import Estimate, auroc, balanced_accuracy, mean_of
 from agreeing.judgements import Judgement, JudgementSet
 from agreeing.judging import Column
-from ragspan.evaluate.estimates import Estimate, auroc, balanced_accuracy
 
 TARGETS: dict[tuple[str, Label], float] = {
     ("mtrag", "supported"): 0.83,

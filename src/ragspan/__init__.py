@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragspan.capturing import capture, record_contexts
     from ragspan.defaults import default_engine, set_default_engine
     from ragspan.engine import Budget, Dropped, ScoringEngine
-    from ragspan.evaluate.one_answer import ascore, score
+    from ragspan.evaluate.scoring import ascore, score
 
 __all__ = [
     "Background",
@@ -46,7 +46,7 @@ __all__ = [
 _LAZY = {
     "ragspan.application": ("configure",),
     "ragspan.capturing": ("capture", "record_contexts"),
-    "ragspan.evaluate.one_answer": ("ascore", "score"),
+    "ragspan.evaluate.scoring": ("ascore", "score"),
     "ragspan.defaults": ("default_engine", "set_default_engine"),
     "ragspan.engine": ("Budget", "Dropped", "ScoringEngine"),
 }

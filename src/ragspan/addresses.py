@@ -11,19 +11,10 @@ _PLAIN = re.compile(r"v\d{1,2}(?:alpha|beta)?\d?|[a-z]{1,14}(?:[._-][a-z]{1,14})
 """Parts of a path that are words or versions, so not tokens."""
 
 
-def _split(url: str) -> SplitResult:
-    """The parts of an address, with or without a scheme.
-
-    Raises:
-        ValueError: it is not an address.
-    """
-    return urlsplit(url if "://" in url else f"//{url}")
-
-
 def shown_url(url: str) -> str:
     """An address without its possible secrets: user, password, query, fragment, and tokens in its path."""
     try:
-        parts = _split(url)
+        parts = urlsplit(url if "://" in url else f"//{url}")
     except ValueError:
         return "[not a URL]"
     path = "/".join(part if not part or _PLAIN.fullmatch(part) else "…" for part in parts.path.split("/"))
@@ -34,7 +25,7 @@ def shown_url(url: str) -> str:
 def secrets_in_url(url: str) -> Iterator[str]:
     """All parts that `shown_url` leaves out, in each spelling that an endpoint may repeat."""
     try:
-        parts = _split(url)
+        parts = urlsplit(url if "://" in url else f"//{url}")
         username, password = parts.username or "", parts.password or ""
     except ValueError:
         yield url
@@ -68,24 +59,18 @@ def without_credentials(url: str) -> tuple[SplitResult, str | None]:
     return bare, basic(unquote(parts.username or ""), unquote(parts.password or ""))
 
 
-_CAUSES = (
-    ("SOCKS support|SOCKS proxy", "the environment names a SOCKS proxy, which needs a package: pip install pysocks"),
-    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted"),
-    (r"SSLError|\[SSL|SSL_ERROR", "no TLS connection can be made"),
-    ("getaddrinfo|Name or service|nodename|name resolution|NameResolution", "the host name cannot be resolved"),
-    ("[Rr]efused", "no server listens there: connection refused"),
-    ("timed out|[Tt]imeout", "it does not answer in time"),
-    ("BadStatusLine|HTTPException|LineTooLong", "what answers does not speak HTTP"),
-    (
-        "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected",
-        "it closes the connection without an answer",
-    ),
-    (
-        "Invalid(Schema|URL)|MissingSchema|could not be cast",
-        "it is not an address that begins with http:// or https://",
-    ),
-    ("OSError|ConnectionError|ConnectError", "the connection fails"),
-)
+_CAUSES = {
+    "SOCKS support|SOCKS proxy": "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
+    r"SSLError|\[SSL|SSL_ERROR": "no TLS connection can be made",
+    "getaddrinfo|Name or service|nodename|name resolution|NameResolution": "the host name cannot be resolved",
+    "[Rr]efused": "no server listens there: connection refused",
+    "timed out|[Tt]imeout": "it does not answer in time",
+    "BadStatusLine|HTTPException|LineTooLong": "what answers does not speak HTTP",
+    "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected": "it closes the connection without an answer",
+    "Invalid(Schema|URL)|MissingSchema|could not be cast": "it is not an address that begins with http:// or https://",
+    "OSError|ConnectionError|ConnectError": "the connection fails",
+}
 """A pattern for what libraries say, and our words. The first one counts."""
 
 
@@ -101,4 +86,4 @@ def cause_of(error: BaseException) -> str | None:
 
 def cause_in(said: str) -> str | None:
     """Why a connection failed, by what a library says of it; None if that is about something else."""
-    return next((words for pattern, words in _CAUSES if re.search(pattern, said)), None)
+    return next((words for pattern, words in _CAUSES.items() if re.search(pattern, said)), None)

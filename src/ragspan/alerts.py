@@ -1,8 +1,7 @@
 """Tells somebody when more, or fewer, answers fail than usual: by a webhook, or by a function.
 
-The emitter compares the latest answers of its process with those before them. Where the share that fails has left its usual range,
-it says so, at most once an hour, with some of the answers as evidence. A thread of its own tells it, once; what could not be told
-is counted and logged, and costs nothing else.
+The emitter compares the latest answers of its process with those before them, and tells at most once an hour, in a thread of its
+own, with some of the answers as evidence. What could not be told is counted and logged, and costs nothing else.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import math
 import threading
 import time
 import urllib.request
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from opentelemetry.metrics import get_meter
 
@@ -28,17 +27,17 @@ from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
 from ragspan.throttled_log import ThrottledLog
 
-_WINDOW = 100  # the latest answers, whose share is compared
+_WINDOW: Final = 100  # the latest answers, whose share is compared
 _LEAST_USUAL, _MOST_USUAL = 200, 2000  # answers before them that say what is usual
-_DEVIATIONS = 3.0  # standard deviations outside of chance: once in 700 windows that do not overlap
-_LEAST_CHANGE = 0.05
-_PAUSE = 3600.0  # seconds between two alerts
-_EVIDENCE = 5  # answers
-_TIMEOUT = 5.0  # seconds
-_MAX_TEXT = 500  # characters
+_DEVIATIONS: Final = 3.0  # standard deviations outside of chance: once in 700 windows that do not overlap
+_LEAST_CHANGE: Final = 0.05
+_PAUSE: Final = 3600.0  # seconds between two alerts
+_EVIDENCE: Final = 5  # answers
+_TIMEOUT: Final = 5.0  # seconds
+_MAX_TEXT: Final = 500  # characters
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FailingAnswer:
     """An answer that fails, as evidence. Texts that may not leave the process are None."""
 
@@ -95,19 +94,19 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
     clock: Callable[[], float] = time.monotonic
     dropped: int = field(default=0, init=False)
     """Alerts that could not be told."""
-    _latest: deque[tuple[str, ...]] = field(default_factory=deque, init=False)
-    """The metrics that each of the latest answers fails."""
-    _before: deque[bool] = field(default_factory=lambda: deque(maxlen=_MOST_USUAL), init=False)
-    _counted: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_USUAL), init=False)
-    """Records; further labels of one may come late."""
-    _evidence: deque[FailingAnswer] = field(default_factory=lambda: deque(maxlen=_EVIDENCE), init=False)
-    _told_at: float = field(default=-math.inf, init=False)
-    _thread: threading.Thread | None = field(default=None, init=False)
-    _log: ThrottledLog = field(default_factory=ThrottledLog, init=False)
 
     def __post_init__(self) -> None:
         _ON_ALERT.check("on_alert", self.on_alert)
         super().__post_init__()
+        self._latest: deque[tuple[str, ...]] = deque()
+        """The metrics that each of the latest answers fails."""
+        self._before: deque[bool] = deque(maxlen=_MOST_USUAL)
+        self._counted: deque[str] = deque(maxlen=_MOST_USUAL)
+        """Records; further labels of one may come late."""
+        self._evidence: deque[FailingAnswer] = deque(maxlen=_EVIDENCE)
+        self._told_at = -math.inf
+        self._thread: threading.Thread | None = None
+        self._log = ThrottledLog()
 
     def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
         return _Watching(self.emit)
@@ -133,7 +132,12 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         deviation = math.sqrt(assumed * (1 - assumed) * (1 / _WINDOW + 1 / before))
         if abs(share - usual) > max(_DEVIATIONS * deviation, _LEAST_CHANGE):
             self._told_at = self.clock()
-            self._tell(share, usual)
+            self._thread = threading.Thread(target=self._tell, args=[self._alert(share, usual)], daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError as error:  # the interpreter is ending, or has no thread left
+                self._thread = None
+                self._drop(error)
 
     def flush(self, timeout: float) -> bool:
         """Wait until what is being told has been."""
@@ -143,41 +147,28 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
 
     def _answer(self, scored: ScoredRecord, metric: str, score: Score) -> FailingAnswer:
         record, span = scored.record, scored.span or scored.record.parent
-        has_texts = self.content.allows("spans")
         finding = self.content.explanation(score)
-        return FailingAnswer(
-            record_id=record.record_id,
-            trace_id=None if span is None else format(span.trace_id, "032x"),
-            metric=metric,
-            score=float(score.value),
-            finding=None if finding is None else bounded(finding, _MAX_TEXT),
-            question=bounded(record.question, _MAX_TEXT) if has_texts and record.question else None,
-            response=bounded(record.response, _MAX_TEXT) if has_texts and record.response else None,
-        )
+        texts = (record.question, record.response) if self.content.allows("spans") else (None, None)
+        trace_id = None if span is None else format(span.trace_id, "032x")
+        shown = [bounded(text, _MAX_TEXT) if text else None for text in (finding, *texts)]
+        return FailingAnswer(record.record_id, trace_id, metric, float(score.value), *shown)
 
-    def _tell(self, share: float, usual: float) -> None:
-        """Tell it in a thread of its own: neither an address that hangs nor a slow function holds up scores."""
-        names = dict.fromkeys(name for failing in self._latest for name in failing)
-        by_metric = {name: sum(name in failing for failing in self._latest) for name in names}
+    def _alert(self, share: float, usual: float) -> Alert:
+        by_metric = Counter(name for failing in self._latest for name in failing)
         counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
-        alert = Alert(
+        return Alert(
             text=f"ragspan: {share:.0%} of the latest {_WINDOW} answers fail, usually {usual:.0%} of"
             f" {len(self._before):,} do" + (f" ({counts})" if counts else ""),
             share=share,
             usual=usual,
             answers=_WINDOW,
             usual_answers=len(self._before),
-            by_metric=by_metric,
+            by_metric=dict(by_metric),
             evidence=tuple(self._evidence),
         )
-        thread = threading.Thread(target=self._told, args=[alert], name="ragspan-alert", daemon=True)
-        try:
-            thread.start()
-            self._thread = thread
-        except RuntimeError as error:  # the interpreter is ending, or has no thread left
-            self._drop(error)
 
-    def _told(self, alert: Alert) -> None:
+    def _tell(self, alert: Alert) -> None:
+        """In a thread of its own: neither an address that hangs nor a slow function holds up scores."""
         try:
             with suppressed():
                 if callable(self.on_alert):

@@ -10,21 +10,14 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol, cast
+from typing import Any
 
 from opentelemetry import _logs, trace
 from opentelemetry import metrics as otel_metrics
-from opentelemetry.context import Context
-from opentelemetry.sdk.trace import (
-    ReadableSpan,
-    Span,
-    SpanLimits,
-    SpanProcessor,
-    SynchronousMultiSpanProcessor,
-    TracerProvider,
-)
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
+from ragspan.addresses import shown_url
 from ragspan.alerts import OnAlert
 from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
@@ -39,25 +32,16 @@ from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
-from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import Emitter, OTelEmitter, environment
+from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.throttled_log import ThrottledLog, log_line
+from ragspan.tools import ScoreWriter
 
-_INSTRUMENTORS = "opentelemetry_instrumentor"
-_OURS = "ragspan_"
 _LIST = Rule(
     "a list of names and objects",
     lambda value: value is None or (isinstance(value, Iterable) and not isinstance(value, (str, bytes))),
 )
-
-
-class _Sink(RecordSink, Protocol):
-    """The engine, or a sink of another package."""
-
-    def flush(self, timeout: float) -> bool: ...
-
-    def shutdown(self, timeout: float) -> ShutdownReport: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,14 +50,14 @@ class Configured:
 
     engine: ScoringEngine | None = field(repr=False)
     """The engine that scores; None if `RAGSPAN_SINK` sends records to a fleet."""
-    sink: _Sink
+    sink: Any
     """Takes the handlers' records: the engine, or the fleet's sink."""
     line: str
     """What is scored, by whom, and where the scores go."""
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until every answer so far is scored and exported; False if some may be left after `timeout` seconds."""
-        return self.sink.flush(timeout)
+        return bool(self.sink.flush(timeout))
 
     def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
         """Stop capturing, score what is left within `timeout` seconds, and close everything but the providers.
@@ -85,7 +69,8 @@ class Configured:
                 in_use.configured = None
                 _capture_with(None)
                 set_default_sink(None)
-        return self.sink.shutdown(timeout)
+        report: ShutdownReport = self.sink.shutdown(timeout)
+        return report
 
 
 def configure(
@@ -119,33 +104,29 @@ def configure(
     INFO.
 
     Args:
-        judge: `"overlap"`, a provider and a model such as `"anthropic:claude-haiku-4-5"`, or a judge, for the metrics that are
-            given by name. A list of several is a `Jury`.
+        judge: `"overlap"`, a name such as `"anthropic:claude-haiku-4-5"`, or a judge; a list of several is a `Jury`.
         metrics: names and metrics.
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
         capture_content: write questions, contexts and responses on spans and on the console.
         sample_rate: the share of answers that are scored, 0..1.
-        judge_share: the share of the answers that the judge is asked about, such as 0.2: the most doubtful ones and a random part.
-            The embedded judge reads all.
+        judge_share: the share of the answers that the judge is asked about, 0..1; the embedded judge reads all.
         judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`; see `ScoringEngine`.
         judge_polls: votes and ratings that adherence and completeness ask an LLM judge for, by default three.
-        redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
-            emitters and sinks see them. If it fails, the record is dropped.
-        unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
-            search no callback shows; `"skip"` does not score them.
+        redact: a function from text to text, for all texts before judges, emitters and sinks see them. If it fails, the record is
+            dropped.
+        unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts; `"skip"` does not.
         budget: what judges may spend, in place of the `RAGSPAN_BUDGET_*` variables.
         max_records_per_second: records that are accepted in a second, by default any number.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
-        on_alert: the address of a webhook, or a function that gets an `Alert`, when more or fewer answers of this process fail than
-            usual, at most once an hour.
+        on_alert: a webhook's address, or a function that gets an `Alert` when more or fewer answers fail than usual.
 
     Raises:
         ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. The
             previous configuration stays.
     """
-    for argument, value in {"metrics": metrics, "emitters": emitters}.items():
-        _LIST.check(argument, value)
+    _LIST.check("metrics", metrics)
+    _LIST.check("emitters", emitters)
     settings = settings_with(
         judge=judge,
         capture_content=capture_content,
@@ -156,29 +137,32 @@ def configure(
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
-    options = {"budget": budget, "max_records_per_second": max_records_per_second}
-    made: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    options: dict[str, Any] = {"budget": budget, "max_records_per_second": max_records_per_second}
+    options = {name: value for name, value in options.items() if value is not None}
     with in_use.setting_up:
         backends: list[Any] = [
             emitter_class(name).at(address, capture_content=settings.capture_content)
             for name, address in {"phoenix": phoenix, "mlflow": mlflow}.items()
             if address is not None
         ]
-        exporters = _exporters() if settings.enabled else []
-        names = [entry.name.removeprefix(_OURS) for entry in _entries()] or ["ragspan.capture"]
-        if not settings.enabled:
-            engine = engine_from(settings)
-            configured = Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, (), ()))
-        elif settings.sink is not None:
-            sink = cast("_Sink", sink_from(settings))
-            configured = Configured(engine=None, sink=sink, line=line_of_sink(settings, names))
+        is_ours = settings.enabled and not _application_has_provider()
+        exporters = environment.exporters("traces") if is_ours else []
+        answers = "answers of " + _joined(
+            [entry.name.removeprefix("ragspan_") for entry in _entries()] or ["ragspan.capture"]
+        )
+        if settings.enabled and settings.sink is not None:
+            line = f"{answers} go to {shown_url(settings.sink)}, where workers score them"
+            configured = Configured(engine=None, sink=sink_from(settings), line=line)
         else:
-            wanted = metrics_from(settings, metrics, judge=judge)
-            chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
-            exporters += _exporters_of(backends, chosen)
+            wanted = metrics_from(settings, metrics, judge=judge) if settings.enabled else []
+            chosen: list[Emitter] = []
+            if settings.enabled:
+                chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
+                exporters += _exporters_of(backends, chosen)
             told = alerts_from(settings, on_alert)
-            engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **made)
-            configured = Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, wanted, chosen))
+            engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **options)
+            line = start_line(settings, answers, wanted, chosen)
+            configured = Configured(engine=engine, sink=engine, line=line)
         _replace_with(configured, settings, exporters)
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
         log_line(logging.INFO, "%s", configured.line)
@@ -194,8 +178,11 @@ def _replace_with(configured: Configured, settings: Settings, exporters: Sequenc
     if settings.enabled:
         try:
             in_use.only(_Providers).set_up(exporters)
-        except RuntimeError as error:  # of Python, which the SDK asks for threads
+        except (RuntimeError, ValueError) as error:  # of Python, which is asked for threads, or a wrong limit of OTEL_*
             ThrottledLog().report("providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
+
+
+# Emitters and exporters
 
 
 def _emitters(
@@ -216,17 +203,18 @@ def _emitters(
     return (emitter_from(one, settings) if isinstance(one, str) else one for one in chosen)
 
 
+def _is_set(provider: object) -> bool:
+    """Whether this is the provider of an SDK, not the API's default."""
+    return callable(getattr(provider, "force_flush", None))
+
+
 def _application_has_provider() -> bool:
     provider = trace.get_tracer_provider()
     return _is_set(provider) and provider is not in_use.only(_Providers).tracer
 
 
 def _exporters_of(backends: Sequence[Any], emitters: Sequence[Emitter]) -> list[SpanExporter]:
-    """The exporters of the backends, and of other writers where the spans that they need would go nowhere else.
-
-    Raises:
-        ConfigurationError: a writer has no exporter of its own; the message names the variables for one.
-    """
+    """The exporters of the backends, and of other writers where the spans that they need would go nowhere else."""
     found = [backend.span_exporter() for backend in backends]
     makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
     if makes_own or environment.exporter_is_configured() or _application_has_provider():
@@ -236,16 +224,12 @@ def _exporters_of(backends: Sequence[Any], emitters: Sequence[Emitter]) -> list[
 
 
 def own_exporters(writers: Sequence[Emitter], *, others_export: bool = False) -> list[SpanExporter]:
-    """New exporters of these writers, each to the writer's own server.
-
-    Args:
-        writers: emitters that write to the spans of answers.
-        others_export: whether those spans go somewhere in any case.
+    """New exporters of these writers to spans, each to the writer's own server.
 
     Raises:
-        ConfigurationError: a writer has none, and no other exports; the message names the variables for one.
+        ConfigurationError: a writer has none, and nothing else exports; the message names the variables for one.
     """
-    found = []
+    found: list[SpanExporter] = []
     for writer in writers:
         make = getattr(writer, "span_exporter", None)
         if make is not None:
@@ -259,96 +243,107 @@ def own_exporters(writers: Sequence[Emitter], *, others_export: bool = False) ->
     return found
 
 
-def _exporters() -> list[SpanExporter]:
-    """The exporters that the environment names, for our own provider.
+class _Providers(SpanProcessor):
+    """The providers that ragspan has set in this process, and the processor of their spans.
 
-    Raises:
-        ConfigurationError: one is not installed, or a setting of OpenTelemetry's is wrong; the message has its words.
+    It sends spans to the exporters of the latest configuration, because a global provider can be set only once.
     """
-    if _application_has_provider():
-        return []
-    try:
-        SpanLimits()  # it reads variables, and refuses what is not a number
-    except ValueError as error:
-        raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from None
-    return environment.exporters("traces")
-
-
-def _is_set(provider: object) -> bool:
-    """Whether this is the provider of an SDK, not the API's default."""
-    return callable(getattr(provider, "force_flush", None))
-
-
-class _Exporters(SpanProcessor):
-    """Sends spans to the exporters of the latest configuration, because a global provider can be set only once."""
-
-    def __init__(self) -> None:
-        self._current = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
-
-    def replace(self, exporters: Sequence[SpanExporter]) -> None:
-        latest = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
-        for exporter in exporters:
-            latest.add_span_processor(BatchSpanProcessor(exporter))
-        previous, self._current = self._current, latest
-        previous.shutdown()
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        self._current.on_start(span, parent_context)
-
-    def on_end(self, span: ReadableSpan) -> None:
-        self._current.on_end(span)
-
-    def shutdown(self) -> None:
-        self._current.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._current.force_flush(timeout_millis)
-
-
-class _Providers:
-    """The providers that ragspan has set in this process."""
 
     def __init__(self) -> None:
         self.tracer: TracerProvider | None = None
         self._extended: TracerProvider | None = None
         """The application's, if backends that it has not set up get its spans, too."""
-        self._exporters = _Exporters()
+        self._batches: list[BatchSpanProcessor] = []
 
     def set_up(self, exporters: Sequence[SpanExporter]) -> None:
         """Set the providers that the application does not have; from now on spans go to these exporters."""
         provider = trace.get_tracer_provider()
         if exporters and not _is_set(provider):
             self.tracer = TracerProvider()
-            self.tracer.add_span_processor(self._exporters)
+            self.tracer.add_span_processor(self)
             trace.set_tracer_provider(self.tracer)
         elif exporters and isinstance(provider, TracerProvider) and provider not in {self.tracer, self._extended}:
             self._extended = provider
-            provider.add_span_processor(self._exporters)
-        self._exporters.replace(exporters)
+            provider.add_span_processor(self)
+        previous, self._batches = self._batches, list(map(BatchSpanProcessor, exporters))
+        for batch in previous:
+            batch.shutdown()  # type: ignore[no-untyped-call]
         if environment.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
             otel_metrics.set_meter_provider(environment.meter_provider(shutdown_on_exit=True))
         if environment.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
             _logs.set_logger_provider(environment.logger_provider(shutdown_on_exit=True))
 
+    def on_end(self, span: ReadableSpan) -> None:
+        for batch in self._batches:
+            batch.on_end(span)
+
+    def shutdown(self) -> None:
+        for batch in self._batches:
+            batch.shutdown()  # type: ignore[no-untyped-call]
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        flushed = [batch.force_flush(timeout_millis) for batch in self._batches]
+        return all(flushed)
+
+
+# Integrations
+
 
 def frameworks() -> list[str]:
-    """The modules of the frameworks whose integrations are installed: a process that has imported none of them answers nothing."""
-    return [instrumentor.framework for instrumentor in _instrumentors()]
+    """The modules of the frameworks whose integrations are installed."""
+    return [entry.load().framework for entry in _entries()]
 
 
 def _capture_with(sink: RecordSink | None) -> None:
     """Make the handlers of all installed integrations submit to this sink; None removes them."""
-    for instrumentor in _instrumentors():
+    for entry in _entries():
+        instrumentor = entry.load()()
         if instrumentor.is_instrumented_by_opentelemetry:
             instrumentor.uninstrument()
         if sink is not None:
             instrumentor.instrument(sink=sink)
 
 
-def _instrumentors() -> Iterator[Any]:
-    """The instrumentors of all installed integrations."""
-    return (entry.load()() for entry in _entries())
-
-
 def _entries() -> Iterator[EntryPoint]:
-    return (entry for entry in entry_points(group=_INSTRUMENTORS) if entry.name.startswith(_OURS))
+    return (entry for entry in entry_points(group="opentelemetry_instrumentor") if entry.name.startswith("ragspan_"))
+
+
+# What is scored, by whom, and where the scores go: the one line that `configure()` logs and `ragspan run` prints
+
+
+def start_line(settings: Settings, answers: str, metrics: Sequence[Metric], emitters: Sequence[Emitter]) -> str:
+    """What an engine with these metrics and emitters does."""
+    if not settings.enabled:
+        return "RAGSPAN_ENABLED is false: nothing is captured, and nothing is scored"
+    if not metrics:
+        return f"{answers} are traced and not scored: there are no metrics"
+    share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
+    asked = [getattr(metric, "judge", None) or getattr(metric, "verifier", None) for metric in metrics]
+    judges = [name for one in asked if (name := getattr(one, "name", None))]
+    by = f" by {_joined(judges)}" if judges else ""
+    places = [place for emitter in emitters for place in _places(emitter)]
+    names = ", ".join(metric.name for metric in metrics)
+    where = f"scores go to {_joined(places)}" if places else "scores go nowhere"
+    return f"{share}{answers} are scored{by} ({names}); {where}"
+
+
+def _places(emitter: Emitter) -> Iterator[str]:
+    """Where scores of this emitter are seen."""
+    if isinstance(emitter, ConsoleEmitter):
+        yield "the console"
+    elif isinstance(emitter, ScoreWriter):
+        yield f"{emitter.name} at {shown_url(emitter.client.endpoint.url)}"
+    elif not isinstance(emitter, OTelEmitter):
+        yield type(emitter).__name__
+    elif environment.exporter_is_configured():
+        for name in environment.exporter_names("traces"):
+            address = environment.endpoint("traces") if name.startswith("otlp") else None
+            yield shown_url(address) if address else f"the exporter {name}"
+    elif _is_set(trace.get_tracer_provider()):
+        yield "the application's tracer provider"
+
+
+def _joined(words: Sequence[str]) -> str:
+    """The words, each once, with commas and `and`."""
+    *first, last = dict.fromkeys(words)
+    return f"{', '.join(first)} and {last}" if first else last

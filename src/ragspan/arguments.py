@@ -1,8 +1,4 @@
-"""Rules for arguments and settings, and the only place with the words of their errors.
-
-WHOLE.check("polls", polls)
-SECONDS.check_fields(options, "linger", "score_wait")
-"""
+"""Rules for arguments and settings, and the only place with the words of their errors: `WHOLE.check("polls", polls)`."""
 
 from __future__ import annotations
 
@@ -56,11 +52,18 @@ def shown(value: object) -> str:
 
 
 def with_article(name: str) -> str:
-    """The name of a class, as a sentence has it: `a Faithfulness`, `an AsyncOpenAI`, `an LLMJudge`."""
-    return f"{'an' if _SOUNDS_LIKE_VOWEL.match(name) else 'a'} {name}"
+    """The name of a class, as a sentence has it: `a Faithfulness`, `an LLMJudge`."""
+    return f"{'an' if re.match('[AEIOaeio]|[FHLMNRSX](?=[A-Z0-9])', name) else 'a'} {name}"
 
 
-_SOUNDS_LIKE_VOWEL = re.compile(r"_*(?:[AEIOaeio]|[Uu]n(?!i)|[FHLMNRSX](?=[A-Z0-9]))")
+def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """What the word may be a misspelling of, for the end of a message; an empty text where nothing is like it.
+
+    A prefix that all known words have in common is not compared, because with it all would be similar.
+    """
+    by_lower_case = {each.removeprefix(prefix).lower(): each for each in known}
+    close = difflib.get_close_matches(word.removeprefix(prefix).lower(), by_lower_case, n=1)
+    return f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
 def texts_in(value: object) -> Iterator[str]:
@@ -80,10 +83,11 @@ def whole(least: int = 1, most: float = math.inf) -> Rule:
 
 def number(allowed: str, fits: Callable[[float], bool]) -> Rule:
     """A finite number, but not `True`."""
-    kinds = (int, float)
     return Rule(
         allowed,
-        lambda value: isinstance(value, kinds) and type(value) is not bool and math.isfinite(value) and fits(value),
+        lambda value: (
+            isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value) and fits(value)
+        ),
     )
 
 
@@ -98,19 +102,6 @@ def choice(*values: str) -> Rule:
 def one_of(*values: str) -> Rule:
     """One of many values, for a message with a list."""
     return Rule(f"one of {', '.join(values)}", lambda value: value in values, values)
-
-
-def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """What the word may be a misspelling of, for the end of a message; an empty text where nothing is like it.
-
-    A prefix that all known words have in common is not compared, because with it all would be similar.
-    """
-    by_lower_case = {each.removeprefix(prefix).lower(): each for each in known}
-    word = word.removeprefix(prefix).lower()
-    close = difflib.get_close_matches(word, by_lower_case, n=1)
-    if not close or any(each.startswith(word) and not each.startswith(close[0]) for each in by_lower_case):
-        return ""  # the beginning of several
-    return f"; did you mean {by_lower_case[close[0]]!r}?"
 
 
 def instance(kind: type, allowed: str) -> Rule:
@@ -134,15 +125,13 @@ def require_async(name: str, owner: object, *methods: str) -> None:
         while isinstance(function, partial):
             function = function.func
         said = str(getattr(function, "__annotations__", {}).get("return", ""))
-        is_plain = inspect.isroutine(function) and not inspect.isbuiltin(function)
-        if is_plain and not inspect.iscoroutinefunction(function) and not _AWAITABLE.search(said):
+        is_async = inspect.iscoroutinefunction(function) or re.search("Awaitable|Coroutine|Future|Task", said)
+        if (inspect.isfunction(function) or inspect.ismethod(function)) and not is_async:
             raise ConfigurationError(
                 f"{method}() of {name}, {with_article(type(owner).__name__)}, is a plain function, but should be"
                 f" `async def {method}`, because judges wait in an event loop: await asyncio.to_thread(…) in it for what blocks"
             )
 
-
-_AWAITABLE = re.compile(r"Awaitable|Coroutine|Future|Task")
 
 WHOLE = whole()
 SHARE = between(0, 1)

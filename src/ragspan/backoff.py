@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 import time
 from collections.abc import Callable
@@ -25,19 +24,10 @@ class Backoff:
         first: seconds of the first pause, before a random part is taken off.
         longest: seconds of the longest pause.
         clock: monotonic, in seconds.
-        draw: a random number from 0 to 1.
     """
 
-    def __init__(
-        self,
-        *,
-        first: float,
-        longest: float,
-        clock: Callable[[], float] = time.monotonic,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self._pause = functools.partial(backoff, first=first, longest=longest, draw=draw)
-        self._clock = clock
+    def __init__(self, *, first: float, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._first, self._longest, self._clock = first, longest, clock
         self.refusals = 0
         """Pauses since the last success."""
         self._until = 0.0
@@ -51,7 +41,7 @@ class Backoff:
         """The service refused. During a pause this has no effect, because the request was sent before it."""
         if not self.remaining:
             self.refusals += 1
-            self._until = self._clock() + self._pause(self.refusals)
+            self._until = self._clock() + backoff(self.refusals, first=self._first, longest=self._longest)
 
     def succeeded(self) -> None:
         """The service answered."""

@@ -22,8 +22,7 @@ from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
-_WORKERS = "ragspan_worker"
-"""The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
+_WORKERS = "ragspan_worker"  # the entry-point group of its programs
 _MISSING = {
     "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
     "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
@@ -41,7 +40,7 @@ class Commands(TyperGroup):
         return own
 
 
-def _refuse(command: str, error: ConfigurationError | str) -> NoReturn:
+def _refuse(command: str, error: Exception | str) -> NoReturn:
     """End with the message, and the status for wrong usage."""
     typer.echo(f"ragspan {command}: {error}", err=True)
     raise typer.Exit(2) from None
@@ -54,7 +53,7 @@ app.command()(evaluate)
 app.command()(failures)
 app.command()(agree)
 app.add_typer(labels, name="labels")
-app.add_typer(judges, name="judges")
+app.command()(judges)
 
 
 def _show_version(is_wanted: bool) -> None:  # noqa: FBT001 - the option's value
@@ -115,29 +114,31 @@ def run(
     if module is None and not arguments:
         raise typer.BadParameter("name a program, such as app.py, or a module after -m")
     sys.path[0] = str(Path.cwd() if module is not None else Path(arguments[0]).resolve().parent)  # as python does
-    if module is None and not Path(arguments[0]).exists():
-        _refuse("run", f"there is no file {arguments[0]}")
-    if module is not None and not _is_module(module):
-        _refuse("run", f"there is no module {module}")
     try:
-        configured = configure()
-    except ConfigurationError as error:
+        is_there = Path(arguments[0]).exists() if module is None else importlib.util.find_spec(module) is not None
+        configured = configure() if is_there else None
+    except (ConfigurationError, ImportError) as error:
         _refuse("run", error)
+    if configured is None:
+        _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
     if not quiet:
         typer.echo(f"ragspan: {configured.line}", err=True)
     reach_children(Path(sys.path[0]), frameworks=frameworks())
     sys.argv = arguments if module is None else [module, *arguments]
-    if module is None:
-        runpy.run_path(arguments[0], run_name="__main__")
-    else:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-def _is_module(name: str) -> bool:
     try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
+        if module is None:
+            runpy.run_path(arguments[0], run_name="__main__")
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever the program raises
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename in _OUR_FRAMES:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)  # as of `python app.py`
+        raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
+
+
+_OUR_FRAMES = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -160,7 +161,6 @@ def worker(context: typer.Context) -> None:
 @app.command()
 def doctor(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
@@ -173,7 +173,7 @@ def doctor(
         raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
     from rich.console import Console
 
-    from ragspan.doctor import TITLES, Finding, as_json, exit_code, shown, verdict
+    from ragspan.doctor import TITLES, Finding, exit_code, shown, verdict
     from ragspan.doctor.examination import examine
 
     console = Console(highlight=False)
@@ -185,12 +185,6 @@ def doctor(
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)
-    if json is not None:
-        try:
-            json.write_text(as_json(findings), encoding="utf-8")
-        except OSError as error:
-            typer.echo(f"ragspan doctor: --json: {error}", err=True)
-            code = 2
     if any(finding.is_hanging for finding in findings):
         sys.stdout.flush()
         os._exit(code)  # the interpreter would wait for the check that hangs

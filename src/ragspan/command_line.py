@@ -12,8 +12,6 @@ import typer
 
 from ragspan.exceptions import ConfigurationError
 
-_LAST_PORT = 65_535
-
 Metrics: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAMES", help="With commas between them; RAGSPAN_METRICS by default.")
 ]
@@ -24,23 +22,15 @@ Judge: TypeAlias = Annotated[
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of `host:port`, or of `[host]:port` with an IPv6 address.
-
-    Raises:
-        ConfigurationError: the address has another form.
-    """
+    """The parts of `host:port`, or of `[host]:port` with an IPv6 address; raises a `ConfigurationError` for anything else."""
     host, colon, port = address.rpartition(":")
-    if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
+    if not (colon and port.isdecimal() and int(port) < 2**16):
         raise ConfigurationError(f"the address {address!r} should be like 127.0.0.1:8080")
     return host.strip("[]"), int(port)
 
 
 def listener_at(address: str) -> socket.socket:
-    """A socket that listens at `host:port`; port 0 takes a free one.
-
-    Raises:
-        ConfigurationError: the address is invalid or not available.
-    """
+    """A socket that listens at `host:port`; port 0 takes a free one. Raises a `ConfigurationError` if it is not available."""
     host, port = host_and_port(address)
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -33,7 +33,6 @@ HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_JUDGE = "overlap"
 DEFAULT_METRICS = ("context_adherence", "faithfulness")
-
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
 
@@ -41,6 +40,9 @@ _PREFIX = "RAGSPAN_"
 _NO = frozenset({"0", "false", "no", "off"})
 _BOOLEANS: Mapping[str, Any] = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(_NO, False)
 _warned: set[str] = set()
+
+
+# How a variable is read
 
 _DIMENSION = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 DIMENSION_NAMES = Rule(
@@ -66,12 +68,11 @@ _ANYTHING = Rule("any text", lambda _: True)
 _WEBHOOK = Rule(
     "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
 )
-
-Read: TypeAlias = Callable[[str, str], Any]
+_Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
 
 
-def _read(rule: Rule, kind: Callable[[str], Any] = str) -> Read:
+def _read(rule: Rule, kind: Callable[[str], Any] = str) -> _Read:
     def read(name: str, value: str) -> Any:
         try:
             found = kind(value)
@@ -84,7 +85,7 @@ def _read(rule: Rule, kind: Callable[[str], Any] = str) -> Read:
     return read
 
 
-def _word(words: Mapping[str, Any], allowed: str, shown: Sequence[str]) -> Read:
+def _word(words: Mapping[str, Any], allowed: str, shown: Sequence[str]) -> _Read:
     def read(name: str, value: str) -> Any:
         if value.lower() not in words:
             raise wrong(name, value, allowed, shown)
@@ -93,11 +94,21 @@ def _word(words: Mapping[str, Any], allowed: str, shown: Sequence[str]) -> Read:
     return read
 
 
-def _choice(*words: str) -> Read:
+def _choice(*words: str) -> _Read:
     return _word({word: word for word in words}, " or ".join(map(repr, words)), words)
 
 
 _boolean = _word(_BOOLEANS, "true or false", ("true", "false"))
+_content = _word(
+    {**_BOOLEANS, "spans": "spans", "events": "events"}, "true, false, spans or events", ["spans", "events"]
+)
+_GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_GENAI_PLACES = {"no_content": False, "span_only": "spans", "event_only": "events", "span_and_event": True}
+_genai_content = _word(  # a boolean in early versions, a place in later ones
+    {**_BOOLEANS, **_GENAI_PLACES},
+    "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT",
+    list(map(str.upper, _GENAI_PLACES)),
+)
 
 
 def _listed(value: str) -> tuple[str, ...]:
@@ -118,7 +129,6 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
         found, where = json.loads(value), ""
     except (ValueError, RecursionError) as error:
         found, where = None, f"; it is not JSON from character {getattr(error, 'pos', 0) + 1} on"
-        where += ": JSON has double quotes" if "'" in value else ""
     options = [found] if isinstance(found, dict) else found
     if isinstance(options, list) and options and all(isinstance(one, dict) for one in options):
         return tuple(options)
@@ -128,25 +138,7 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-_GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_GENAI_PLACES = ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT")
-_genai_content = _word(  # a boolean in early versions, a place in later ones
-    {**_BOOLEANS, **dict(zip(map(str.lower, _GENAI_PLACES), (False, "spans", "events", True), strict=True))},
-    "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT",
-    _GENAI_PLACES,
-)
-_HIDING: dict[str, tuple[HiddenContent, ...]] = {
-    **dict.fromkeys((f"OPENINFERENCE_HIDE_INPUT{rest}" for rest in ("S", "_MESSAGES", "_TEXT")), ("inputs",)),
-    **dict.fromkeys((f"OPENINFERENCE_HIDE_OUTPUT{rest}" for rest in ("_MESSAGES", "_TEXT")), ("outputs",)),
-    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are the output of a search
-    "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
-}
-
-
-_WHERE = ("true", "false", "spans", "events")
-
-
-def _row(default: Any, read: Read, sentence: str, *, shown: str | None = None, secret: bool = False) -> Any:
+def _row(default: Any, read: _Read, sentence: str, *, shown: str | None = None, secret: bool = False) -> Any:
     """A row of the table.
 
     Args:
@@ -296,7 +288,7 @@ class Settings:
     )
     capture_content: CaptureContent | None = _row(
         None,
-        _word({**_BOOLEANS, "spans": "spans", "events": "events"}, "true, false, spans or events", _WHERE),
+        _content,
         "Send questions, contexts, responses and users' ids; `spans` or `events` only there. The console shows texts unless "
         "it is `false`: they stay on the machine.",
         shown="`false`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says",
@@ -341,36 +333,6 @@ class Settings:
 
 VARIABLES: Mapping[str, Field[Any]] = {f"{_PREFIX}{row.name.upper()}": row for row in fields(Settings)}
 """The rows of the table, by the names of their variables."""
-RETIRED: Mapping[str, str] = {
-    "RAGSPAN_BUDGET_FALLBACK": "configure(budget=Budget(fallback=…))",
-    "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "configure(budget=Budget(tokens_per_minute=…))",
-    "RAGSPAN_DRAIN_ON_SIGTERM": "RAGSPAN_EXIT_TIMEOUT=0, or a handler of SIGTERM of your own",
-    "RAGSPAN_EXPORT": "an OpenTelemetry Collector, which takes the spans for little; the helper process computes, and exports nothing",
-    "RAGSPAN_HHEM_BATCH_SIZE": "metrics=[FaithfulnessHHEM(verifier=HHEMVerifier(batch_size=…))]",
-    "RAGSPAN_HHEM_MODEL": "metrics=[FaithfulnessWithHHEM(judge, HHEMVerifier(model=…))]",
-    "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
-    "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",
-    "RAGSPAN_NATS_KEY_FILE": "RAGSPAN_NATS_CERTIFICATE_FILE, a file with the certificate and its key",
-    "RAGSPAN_NATS_MAX_BYTES": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_bytes=…))",
-    "RAGSPAN_NATS_MAX_RECORDS": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_records=…))",
-    "RAGSPAN_NATS_NKEY_FILE": "RAGSPAN_NATS_CREDENTIALS_FILE",
-    "RAGSPAN_NATS_PASSWORD": "RAGSPAN_SINK=nats://user:password@host:4222",
-    "RAGSPAN_NATS_USER": "RAGSPAN_SINK=nats://user:password@host:4222",
-    "RAGSPAN_SCORE_WAIT": "emitters=[OTelEmitter(score_wait=…)]",
-}
-"""Variables that are no more, and what takes their place."""
-
-
-def retrieval_tools() -> tuple[str, ...]:
-    """The names in `RAGSPAN_RETRIEVAL_TOOLS`."""
-    return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
-
-
-def deployment_environment() -> str | None:
-    """The environment that OpenTelemetry's variable names, such as `production`."""
-    parts = [part.partition("=") for part in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")]
-    named = {name.strip(): value.strip() for name, _, value in parts}
-    return named.get("deployment.environment.name") or named.get("deployment.environment")
 
 
 def settings_with(**given: Any) -> Settings:
@@ -386,15 +348,44 @@ def settings_with(**given: Any) -> Settings:
         given["judge"] = ",".join(judge)
     texts = {name: given[name] for name in ("judge", "metrics") if isinstance(given.get(name), str)}
     variables = {f"{_PREFIX}{name.upper()}": text for name, text in texts.items()}
-    try:
-        settings = Settings.from_environment({**os.environ, **variables})
-    except ConfigurationError as error:
-        message = str(error)
-        for name in texts:
-            message = message.replace(f"{_PREFIX}{name.upper()} is", f"{name} is")
-        raise ConfigurationError(message) from None
+    for (name, text), variable in zip(texts.items(), variables, strict=True):
+        VARIABLES[variable].metadata["read"](name, text)  # refused by the argument's name
     others = {name: value for name, value in given.items() if value is not None and name not in {"judge", *texts}}
-    return replace(settings, **others)
+    return replace(Settings.from_environment({**os.environ, **variables}), **others)
+
+
+# Single variables
+
+
+def variable(*names: str) -> str | None:
+    """The value of another library's variable, or of a command's own: the first that is set and not empty; else None."""
+    values = (os.environ.get(name, "").strip() for name in names)
+    return next(filter(None, values), None)
+
+
+def process_environment() -> dict[str, str]:
+    """All variables, for another process with the same set-up."""
+    return dict(os.environ)
+
+
+def retrieval_tools() -> tuple[str, ...]:
+    """The names in `RAGSPAN_RETRIEVAL_TOOLS`."""
+    return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
+
+
+def deployment_environment() -> str | None:
+    """The environment that OpenTelemetry's variable names, such as `production`."""
+    parts = [part.partition("=") for part in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")]
+    named = {name.strip(): value.strip() for name, _, value in parts}
+    return named.get("deployment.environment.name") or named.get("deployment.environment")
+
+
+_HIDING: Mapping[str, tuple[HiddenContent, ...]] = {
+    **dict.fromkeys((f"OPENINFERENCE_HIDE_INPUT{rest}" for rest in ("S", "_MESSAGES", "_TEXT")), ("inputs",)),
+    **dict.fromkeys((f"OPENINFERENCE_HIDE_OUTPUT{rest}" for rest in ("_MESSAGES", "_TEXT")), ("outputs",)),
+    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are the output of a search
+    "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
+}
 
 
 def hidden_content() -> frozenset[HiddenContent]:
@@ -417,8 +408,8 @@ def is_enabled() -> bool:
 def _is_subinterpreter() -> bool:
     """Whether this is not the process's main interpreter. Python aborts or hangs at the end of another one that has daemon threads."""
     try:
-        name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
-        current: Any = vars(importlib.import_module(name))["get_current"]()
+        module: Any = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+        current: Any = module.get_current()
         number = int(current[0] if isinstance(current, tuple) else current)
     except (ImportError, TypeError, ValueError):  # PyPy
         return False
@@ -428,17 +419,6 @@ def _is_subinterpreter() -> bool:
             "WSGIApplicationGroup %{GLOBAL}; with uWSGI, --single-interpreter"
         )
     return bool(number)
-
-
-def variable(*names: str) -> str | None:
-    """The value of another library's variable, or of a command's own: the first that is set and not empty; else None."""
-    values = (os.environ.get(name, "").strip() for name in names)
-    return next(filter(None, values), None)
-
-
-def process_environment() -> dict[str, str]:
-    """All variables, for another process with the same set-up."""
-    return dict(os.environ)
 
 
 def _warn_once(words: str) -> None:
@@ -451,19 +431,16 @@ def _warn_once(words: str) -> None:
 def without_effect(environment: Mapping[str, str] | None = None) -> list[str]:
     """A warning for each `RAGSPAN_` variable that is set in vain.
 
-    That is one which nobody knows, with the known one that it resembles, one that is no more, with its replacement, or one for
-    the judge where none is named that takes it.
+    That is one which nobody knows, with the known one that it resembles, or one for the judge where none is named that takes it.
     """
     environment = os.environ if environment is None else environment
-    told = [
-        f"{name} is set, but it is no more: use {RETIRED[name]}" for name in sorted(RETIRED) if environment.get(name)
-    ]
-    unknown = sorted(set(environment) - VARIABLES.keys() - RETIRED.keys())
-    if unknown := [name for name in unknown if name.startswith(_PREFIX)]:
+    told = []
+    unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in VARIABLES)
+    if unknown:
         from ragspan.installed import part_names  # it is slow, because it reads the installed packages
 
         of_sinks = tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))  # such as RAGSPAN_NATS_
-        told += [
+        told = [
             f"{name} is set, but ragspan knows no such variable{meant(name, VARIABLES, prefix=_PREFIX)}"
             for name in unknown
             if not name.startswith(of_sinks)

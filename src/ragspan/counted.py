@@ -1,16 +1,8 @@
-"""A number with what it counts: `1 trace`, `1200 traces`."""
+"""A number with what it counts."""
 
 from __future__ import annotations
 
 
 def counted(number: int, one: str, more: str | None = None, *, grouped: bool = False) -> str:
-    """So many of something.
-
-    Args:
-        number: how many.
-        one: what one of them is called.
-        more: what several are; `one` with an s if it is left out.
-        grouped: write 1,200 for 1200, for people; programs read lines of logs, too.
-    """
-    digits = f"{number:,}" if grouped else str(number)
-    return f"{digits} {one if number == 1 else more or f'{one}s'}"
+    """`1 trace`, `1200 traces`, or grouped `1,200 traces`; `more` is what several are called, if not `one` with an s."""
+    return f"{f'{number:,}' if grouped else number} {one if number == 1 else more or f'{one}s'}"

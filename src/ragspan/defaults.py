@@ -20,12 +20,14 @@ from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
-_SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
     *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
     *("judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
+
+
+# What handlers use
 
 
 def default_engine() -> ScoringEngine:
@@ -49,13 +51,7 @@ def default_engine() -> ScoringEngine:
 
 
 def default_sink() -> RecordSink:
-    """The sink of handlers that are given none: the sink that `RAGSPAN_SINK` names, or `default_engine()`.
-
-    It is made once. An engine that was set stays.
-
-    Raises:
-        ConfigurationError: a variable has a value that is not allowed, or the sink's package is not installed.
-    """
+    """The sink of handlers that are given none: the sink that `RAGSPAN_SINK` names, or `default_engine()`; made once."""
     if in_use.sink is None:
         settings = Settings.from_environment()
         with in_use.lock:
@@ -66,11 +62,7 @@ def default_sink() -> RecordSink:
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
-    """The sink that a handler was given, else the default one.
-
-    Raises:
-        ConfigurationError: the given object takes no records; or as for `default_sink`.
-    """
+    """The sink that a handler was given, else the default one; raises a `ConfigurationError` for what takes no records."""
     if sink is None:
         return default_sink()
     _SINK_RULE.check("sink", sink)
@@ -79,9 +71,8 @@ def sink_or_default(sink: RecordSink | None) -> RecordSink:
 
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     """Replace the engine of handlers that are given none; returns the previous one, which is not shut down."""
-    with in_use.lock:
-        made = in_use.engine
-        previous = set_default_sink(engine)
+    made = in_use.engine
+    previous = set_default_sink(engine)
     return previous if isinstance(previous, ScoringEngine) else made
 
 
@@ -92,6 +83,9 @@ def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
     return previous
 
 
+# What settings make
+
+
 def engine_from(
     settings: Settings,
     providers: EnvironmentProviders | None = None,
@@ -100,67 +94,35 @@ def engine_from(
     metrics: Sequence[Metric] | None = None,
     **options: Any,
 ) -> ScoringEngine:
-    """An engine as these settings describe it.
+    """An engine as these settings describe it; what else is given is in place of what the settings name.
 
-    Args:
-        settings: the values of all `RAGSPAN_*` variables.
-        providers: for its telemetry; None means the global ones.
-        emitters: in place of those that the settings name.
-        metrics: in place of those that the settings name.
-        options: further arguments of the engine, in place of those that the settings make.
+    Its telemetry goes to `providers`; None means the global ones.
     """
     if not settings.enabled:
         return ScoringEngine(metrics=(), emitters=())
-    if metrics is None:
-        metrics = metrics_from(settings)
+    made = {"budget": budget_from(settings), **{name: getattr(settings, name) for name in _LIKE_SETTINGS}}
     return ScoringEngine(
-        metrics=metrics,
+        metrics=metrics_from(settings) if metrics is None else metrics,
         emitters=emitters_from(settings, providers) if emitters is None else emitters,
         meter_provider=providers.meter_provider if providers else None,
-        **{"budget": budget_from(settings), **{name: getattr(settings, name) for name in _LIKE_SETTINGS}, **options},
+        **{**made, **options},
     )
 
 
-def emitters_from(settings: Settings, providers: EnvironmentProviders | None = None) -> list[Emitter]:
-    """The emitters that these settings name, as `with_spans` completes them.
+def budget_from(settings: Settings) -> Budget | None:
+    """The budget of these settings; None if they set no limit."""
+    dollars, requests = settings.budget_usd_per_day, settings.budget_requests_per_minute
+    return Budget(usd_per_day=dollars, requests_per_minute=requests) if dollars or requests else None
 
-    Raises:
-        ConfigurationError: one of them is not installed, or misses a variable.
-    """
+
+def emitters_from(settings: Settings, providers: EnvironmentProviders | None = None) -> list[Emitter]:
+    """The emitters that these settings name, as `with_spans` completes them."""
     made = [emitter_from(name, settings, providers) for name in settings.emitters]
     return [*with_spans(made, settings, providers), *alerts_from(settings)]
 
 
-def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
-    """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
-    told = on_alert or settings.alert_webhook
-    if told is None:
-        return []
-    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
-
-
-def with_spans(
-    emitters: Sequence[Emitter], settings: Settings, providers: EnvironmentProviders | None = None
-) -> list[Emitter]:
-    """These emitters, after `otel` where some of them write to spans that nobody here would make or find."""
-    from ragspan.telemetry.console import ConsoleEmitter
-
-    writers = [emitter for emitter in emitters if needs_span(emitter)]
-    others = [emitter for emitter in emitters if emitter not in writers and not isinstance(emitter, ConsoleEmitter)]
-    return [*([emitter_from("otel", settings, providers)] if writers and not others else []), *emitters]
-
-
-def needs_span(emitter: Emitter) -> bool:
-    """Whether it writes to an answer's span, which another emitter makes or finds."""
-    return bool(getattr(emitter, "needs_span", False))
-
-
 def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders | None = None) -> Emitter:
-    """The emitter of this name: `otel`, `console`, or that of an installed package.
-
-    Raises:
-        ConfigurationError: it is not installed, or cannot be made.
-    """
+    """The emitter of this name: `otel`, `console`, or that of an installed package."""
     content: dict[str, Any] = {"capture_content": settings.capture_content, "explanations": settings.explanations}
     if name == "console":
         from ragspan.telemetry.console import ConsoleEmitter
@@ -179,18 +141,46 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
     )
 
 
-def check_worker(settings: Settings) -> None:
-    """Check that a process which only scores is enabled, and that its scores are exported.
+def with_spans(
+    emitters: Sequence[Emitter], settings: Settings, providers: EnvironmentProviders | None = None
+) -> list[Emitter]:
+    """These emitters, after `otel` where some of them write to spans that nobody here would make or find."""
+    from ragspan.telemetry.console import ConsoleEmitter
 
-    Raises:
-        ConfigurationError: it is not, or they are not.
-    """
+    others = [emitter for emitter in emitters if not (needs_span(emitter) or isinstance(emitter, ConsoleEmitter))]
+    if others or not any(map(needs_span, emitters)):
+        return list(emitters)
+    return [emitter_from("otel", settings, providers), *emitters]
+
+
+def needs_span(emitter: Emitter) -> bool:
+    """Whether it writes to an answer's span, which another emitter makes or finds."""
+    return bool(getattr(emitter, "needs_span", False))
+
+
+def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
+    """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
+    told = on_alert or settings.alert_webhook
+    if told is None:
+        return []
+    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
+
+
+def sink_from(settings: Settings) -> RecordSink:
+    """A new sink for the address in `settings.sink`, from the package for its scheme. No error contains its password."""
+    scheme = (settings.sink or "").partition("://")[0].lower()
+    missing = (
+        f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
+        f"{meant(scheme, part_names('ragspan_sink'))}; for nats:// and tls://: pip install 'ragspan[nats]'"
+    )
+    sink: RecordSink = load_part("ragspan_sink", scheme, missing)(settings)
+    return sink
+
+
+def check_worker(settings: Settings) -> None:
+    """Raise a `ConfigurationError` unless a process which only scores is enabled, and its scores are exported."""
     if not settings.enabled:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
-    if not {"otel", "console"} & set(settings.emitters):
-        raise ConfigurationError(
-            "RAGSPAN_EMITTERS has to name 'otel' or 'console': the others write to the spans that it makes or finds"
-        )
     # With `spans="scores"` the other emitters write to spans of the application.
     has_spans = settings.spans == "scores" and len(settings.emitters) > 1
     if not ("console" in settings.emitters or exporter_is_configured() or has_spans):
@@ -198,28 +188,3 @@ def check_worker(settings: Settings) -> None:
             "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
             "such as http://localhost:4318, or OTEL_TRACES_EXPORTER, or RAGSPAN_EMITTERS=console, which prints them"
         )
-
-
-def budget_from(settings: Settings) -> Budget | None:
-    """The budget of these settings; None if they set no limit."""
-    if not (settings.budget_usd_per_day or settings.budget_requests_per_minute):
-        return None
-    return Budget(
-        usd_per_day=settings.budget_usd_per_day,
-        requests_per_minute=settings.budget_requests_per_minute,
-    )
-
-
-def sink_from(settings: Settings) -> RecordSink:
-    """A new sink for the address in `settings.sink`, such as `nats://broker:4222`, from the package for its scheme.
-
-    Raises:
-        ConfigurationError: no package registers one, or it cannot be made; the message never contains the password.
-    """
-    scheme = (settings.sink or "").partition("://")[0].lower()
-    missing = (
-        f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
-        f"{meant(scheme, part_names(_SINKS))}; for nats:// and tls://: pip install 'ragspan[nats]'"
-    )
-    sink: RecordSink = load_part(_SINKS, scheme, missing)(settings)
-    return sink

@@ -37,10 +37,9 @@ class JudgeError(RagspanError):
     Args:
         error_type: one of few short names ("RateLimitError", "InvalidVerdict"), because it becomes an attribute value.
         message: for people. It never contains a prompt or a key.
-        outage: True if the service failed, so that other requests would fail now as well; False if only this request
-            failed, for instance because a context is too long.
+        outage: True if the service failed, so that other requests would fail now as well.
         status: the HTTP status of a refusal, where there is one.
-        usage: what the request took all the same, a `ragspan.usage.Usage`; None if it is not known.
+        usage: what the request took all the same; None if it is not known.
     """
 
     def __init__(
@@ -64,12 +63,9 @@ class JudgeError(RagspanError):
 
 
 class BudgetExhausted(JudgeError):  # noqa: N818 - the name of a state
-    """A request was not sent, because the engine's budget does not allow it now.
+    """A request was not sent, because `limit` of the engine's `Budget` does not allow it now.
 
-    Args:
-        limit: the argument of `Budget` that does not allow it.
-        wait: seconds after which it allows it, if nothing else is asked until then; None if it is a limit for the day, or
-            never allows as much at once.
+    It would in `wait` seconds, if nothing else is asked until then; None for a limit of the day, or for too much at once.
     """
 
     def __init__(self, limit: str, wait: float | None = None) -> None:

@@ -1,7 +1,4 @@
-"""What programs call things: the keys under which a question, an answer, a document's parts or a conversation's id stand.
-
-Callbacks, dispatchers, spans of others, tables and documents that a program hands over are all read by these.
-"""
+"""What programs call things: the keys under which a question, an answer, a document's parts or a conversation's id stand."""
 
 from __future__ import annotations
 
@@ -13,9 +10,7 @@ ID: Final = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id")
 METADATA: Final = ("metadata", "meta")
 SCORE: Final = ("score", "distance")
 SOURCE: Final = ("source", "file_name", "file_path", "url", "title")
-"""Of a document or in its metadata: where it is from."""
 CONTEXTS: Final = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "source_documents")
-"""Lists of documents."""
 
 QUESTION: Final = (
     *("question", "query", "user_question", "user_query", "user_input"),
@@ -33,7 +28,6 @@ NOT_ASKING: Final = frozenset(
 """Words in the names of fields that are the question only if nothing else may be."""
 
 ANSWER: Final = ("answer", "response", "actual_output", "output")
-"""Fields of a table that are the answer."""
 FINAL_ANSWER: Final = ("structured_response", "answer", "final_answer")
 """Fields of a program's state that are the answer, whatever else is there."""
 ANSWERING: Final = frozenset({"answer", "response", "reply", "generation", "report"})
@@ -48,6 +42,4 @@ SESSION: Final = (
     *("session_id", "session.id", "thread_id", "conversation_id"),
     *("langfuse_session_id", "gen_ai.conversation.id", "sessionId", "threadId", "conversationId"),
 )
-"""Of the conversation that a request belongs to."""
 USER: Final = ("user_id", "user.id", "langfuse_user_id", "enduser.id", "userId")
-"""Of who asked."""

@@ -1,10 +1,6 @@
 """One registry of everything that has threads, locks or connections and must react to a fork.
 
-Guarantees:
-- Owners are held weakly: the registry keeps none of them alive.
-- Every owner is called, in the order of registration, also if another one fails.
-- The child never collects the work that it inherits: collecting it would end the parent's unfinished calls on shared
-  connections, and would break the parent's event loop, because the selector is shared, too.
+Owners are held weakly, and every owner is called, in the order of registration, also if another one fails.
 """
 
 from __future__ import annotations
@@ -21,15 +17,13 @@ _T = TypeVar("_T")
 _in_child: dict[weakref.ref[Any], Callable[[Any], None]] = {}
 _inherited: list[object] = []
 
+keep_inherited = _inherited.append
+"""Keep work that a fork copied from the parent: to collect it would end the parent's unfinished calls on shared connections."""
+
 
 def watch_forks(owner: _T, after_in_child: Callable[[_T], None]) -> None:
     """Call `after_in_child(owner)` in every child of a fork, for as long as the owner lives."""
     _in_child[weakref.ref(owner, lambda reference: _in_child.pop(reference, None))] = after_in_child
-
-
-def keep_inherited(work: object) -> None:
-    """Keep work that a fork copied from the parent, so that the child never collects it."""
-    _inherited.append(work)
 
 
 def _tell_owners() -> None:

@@ -9,28 +9,19 @@ from typing import Any
 from ragspan.exceptions import ConfigurationError
 
 
-def part_names(group: str) -> list[str]:
-    """The names of all parts of a group, sorted."""
-    return sorted({entry.name for entry in entry_points(group=group)})
-
-
 def part_sources(group: str) -> dict[str, str]:
     """The names of all parts of a group, sorted, each with the distribution that registers it."""
     found = sorted(entry_points(group=group), key=lambda entry: entry.name)
     return {entry.name: entry.dist.name if entry.dist is not None else entry.value for entry in found}
 
 
+def part_names(group: str) -> list[str]:
+    """The names of all parts of a group, sorted."""
+    return list(part_sources(group))
+
+
 def load_part(group: str, name: str, missing: str) -> Any:
-    """The part of this name.
-
-    Args:
-        group: of entry points, such as `ragspan_emitter`.
-        name: of the part.
-        missing: the message for a part that is not installed.
-
-    Raises:
-        ConfigurationError: it is not installed, or its package cannot be imported.
-    """
+    """The part of this name; raises a `ConfigurationError` with the message `missing` if it is not, or cannot be, imported."""
     entry = next(iter(entry_points(group=group, name=name)), None)
     if entry is None:
         raise ConfigurationError(missing)
@@ -48,15 +39,7 @@ def requirements_of_extra(name: str, extra: str) -> list[str]:
 
 
 def check_extra(extra: str, user: str) -> None:
-    """Refuse to go on where an extra of ragspan is not installed; a name that is not an extra of ours needs nothing.
-
-    Args:
-        extra: its name, such as `phoenix`.
-        user: what needs it, for the message.
-
-    Raises:
-        ConfigurationError: one of its packages is missing.
-    """
+    """Raise a `ConfigurationError` if a package of an extra of ragspan is missing; other names need nothing."""
     for line in requirements_of_extra("ragspan", extra):
         package = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
         try:

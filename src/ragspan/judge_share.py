@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ragspan.arguments import number, wrong
-
-_QUARTER: Final = 0.25
-"""Of the share: its random part, unless one is given."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +33,7 @@ class JudgeShare:
 
     @classmethod
     def of(cls, value: object, name: str = "judge_share") -> JudgeShare:
-        """The share that a setting or an argument says: `0.2`, `"0.2"`, `"0.2:0.1"`, or a `JudgeShare`.
+        """The share that `0.2`, `"0.2"` or `"0.2:0.1"` says; without a random part that is a quarter of it.
 
         Raises:
             ConfigurationError: it says none.
@@ -46,7 +42,7 @@ class JudgeShare:
             return value
         total, colon, random = str(value).partition(":")
         try:
-            return cls(total=float(total), random=float(random) if colon else float(total) * _QUARTER)
+            return cls(total=float(total), random=float(random) if colon else float(total) / 4)
         except ValueError:  # a `ConfigurationError` is a `ValueError`, too
             words = "a share above 0, up to 1, such as 0.2; a colon and its random part, no larger, may follow, such as '0.2:0.1'"
             raise wrong(name, value, words) from None

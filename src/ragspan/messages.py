@@ -7,18 +7,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ragspan.safe_copy import bases_of, class_name, texts_among
 
-MAX_MESSAGE = 8192
-MAX_STACKTRACE = 8000
-TOOL_ERROR = "tool_error"
+MAX_MESSAGE: Final = 8192
+MAX_STACKTRACE: Final = 8000
+TOOL_ERROR: Final = "tool_error"
 """The type of an error of which only the tool's result tells, as in OpenTelemetry's conventions for MCP."""
-_MAX_FRAMES = 40
-_MAX_CAUSES = 10  # that an error names
+_MAX_FRAMES: Final = 40
 # Event loops have their own classes for cancellations, with a common name.
-_ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+_ABANDONMENTS: Final = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_ARGUMENTS: Callable[[BaseException], tuple[Any, ...]] = vars(BaseException)["args"].__get__
+_CONTEXT: Callable[[BaseException], BaseException | None] = vars(BaseException)["__context__"].__get__
+_TRACEBACK: Callable[[BaseException], TracebackType | None] = vars(BaseException)["__traceback__"].__get__
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,10 +88,7 @@ class NotedError(NamedTuple):
         """The report. It reads source files, so only the worker calls it."""
         kind = self.kind
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-        frames = [
-            traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False)
-            for code, line in self.places
-        ]
+        frames = [traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in self.places]
         lines = traceback.StackSummary.from_list(frames).format()
         while sum(map(len, lines)) > MAX_STACKTRACE:  # the line that raised is at the end
             del lines[0]
@@ -99,40 +99,23 @@ class NotedError(NamedTuple):
 
 def is_abandonment(error: BaseException) -> bool:
     """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
-    if any(class_name(base) in _ABANDONMENTS for base in bases_of(type(error))):
-        return True
-    context = _CONTEXT(error)  # a coroutine was closed, and this error was raised while it ended
-    for _ in range(_MAX_CAUSES):
-        if context is None or type(context) is GeneratorExit:
-            break
-        context = _CONTEXT(context)
-    return type(context) is GeneratorExit
+    # A coroutine that was closed may raise another error while it ends.
+    return type(_CONTEXT(error)) is GeneratorExit or any(
+        class_name(base) in _ABANDONMENTS for base in bases_of(type(error))
+    )
 
 
 def note_error(error: BaseException) -> NotedError:
-    """Record an error's message and where it was raised."""
+    """Record an error's message and where it was raised. No `__str__` of the program's runs: it may load what it describes."""
     places: deque[tuple[CodeType, int]] = deque(maxlen=_MAX_FRAMES)
     raised_in: TracebackType | None = _TRACEBACK(error)
     while raised_in is not None:
         places.append((raised_in.tb_frame.f_code, raised_in.tb_lineno or 0))
         raised_in = raised_in.tb_next
-    return NotedError(type(error), _message_of(error)[:MAX_MESSAGE], tuple(places))
-
-
-def _message_of(error: BaseException) -> str:
-    """What the error says, without running a `__str__` of the program's own: that may load what it describes."""
     given = _ARGUMENTS(error)
-    if type(error).__module__ == "builtins" and all(type(one) in _SCALARS for one in given):
-        return str(error)
-    return "\n".join(texts_among(given))
-
-
-_SCALARS = frozenset({str, int, float, bool, type(None)})
-
-
-_ARGUMENTS: Callable[[BaseException], tuple[Any, ...]] = vars(BaseException)["args"].__get__
-_CONTEXT: Callable[[BaseException], BaseException | None] = vars(BaseException)["__context__"].__get__
-_TRACEBACK: Callable[[BaseException], TracebackType | None] = vars(BaseException)["__traceback__"].__get__
+    is_plain = type(error).__module__ == "builtins" and _PLAIN.issuperset(map(type, given))
+    message = str(error) if is_plain else "\n".join(texts_among(given))
+    return NotedError(type(error), message[:MAX_MESSAGE], tuple(places))
 
 
 def without_texts(step: Any) -> Any:

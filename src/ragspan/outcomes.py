@@ -1,7 +1,4 @@
-"""The outcome of a metric for a record: a score, a reason why there is none, or a failure.
-
-Three types, never NaN and never None, so that an aggregate can count each kind by itself.
-"""
+"""The outcome of a metric for a record: a score, a reason why there is none, or a failure; never NaN and never None."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
-from ragspan.notebook import table
-from ragspan.records import RagRecord, SpanAnchor, named_texts
+from ragspan.records import RagRecord, SpanAnchor
 from ragspan.usage import Usage
 
 Label: TypeAlias = Literal["pass", "fail"]
@@ -117,21 +113,14 @@ class Score:
         places = Counter(cause.place for cause in self.causes if cause.kind != "unsupported")
         if not places:
             return None
-        losses = "; ".join(f"{place} supports {_claims(count)}" for place, count in places.most_common(_LOSSES_NAMED))
+        losses = "; ".join(
+            f"{place} supports {'a claim' if count == 1 else f'{count} claims'} that the contexts do not"
+            for place, count in places.most_common(_LOSSES_NAMED)
+        )
         return f"{losses[0].upper()}{losses[1:]}."
 
     def __str__(self) -> str:
         return f"{self.value:.2f}{_MARKS.get(self.label or '', '')}"
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        threshold = None if self.threshold is None else f"{self.threshold:.2f}"
-        more = [("explanation", self.explanation), ("passes from", threshold), ("judge", self.judge)]
-        return table(f"Score {self}", [row for row in more if row[1] is not None])
-
-
-def _claims(count: int) -> str:
-    return "a claim that the contexts do not" if count == 1 else f"{count} claims that the contexts do not"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,10 +135,6 @@ class NotApplicable:
 
     def __str__(self) -> str:
         return f"not applicable: {self.reason}"
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return table(str(self), [("detail", self.detail)] if self.detail else [])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,10 +153,6 @@ class MetricFailure:
 
     def __str__(self) -> str:
         return f"failed: {self.error_type}"
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return table(str(self), [("message", self.message)])
 
 
 Outcome: TypeAlias = Score | NotApplicable | MetricFailure
@@ -206,32 +187,15 @@ class ScoredRecord:
     def __str__(self) -> str:
         """A line for each metric: its score, whether it passes, and why."""
         width = max(map(len, self.outcomes), default=0)
-        return "\n".join(
-            f"{metric:<{width}}  {line}" for metric, outcome in self.outcomes.items() for line in [_in_words(outcome)]
-        )
+        lines = []
+        for metric, outcome in self.outcomes.items():
+            if isinstance(outcome, Score):
+                words = [f"{outcome.value:.2f}  {outcome.label or '':<4}", outcome.explanation]
+            elif isinstance(outcome, NotApplicable):
+                words = [f"-     {outcome.reason}", outcome.detail]
+            else:
+                words = [f"-     {outcome.error_type}", outcome.message]
+            lines.append("  ".join(filter(None, [f"{metric:<{width}}", *words])).rstrip())
+        return "\n".join(lines)
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return html_of(self.record, self.outcomes)
-
-
-def _in_words(outcome: Outcome) -> str:
-    if isinstance(outcome, NotApplicable):
-        return "  ".join(filter(None, [f"-     {outcome.reason}", outcome.detail]))
-    if isinstance(outcome, MetricFailure):
-        return f"-     {outcome.error_type}  {outcome.message}"
-    return "  ".join(filter(None, [f"{outcome.value:.2f}  {outcome.label or '':<4}", outcome.explanation])).rstrip()
-
-
-def html_of(record: RagRecord, outcomes: Mapping[str, Outcome]) -> str:
-    """A record with its outcomes, for notebooks."""
-    rows = [
-        (
-            metric,
-            f"{outcome}\n{outcome.explanation}" if isinstance(outcome, Score) and outcome.explanation else str(outcome),
-        )
-        for metric, outcome in outcomes.items()
-    ]
-    return table(f"{record.name} {record.record_id}", [*named_texts(record), *rows])

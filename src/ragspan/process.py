@@ -1,12 +1,6 @@
 """What this process uses: the one owner of state that is the process's, and not an engine's or a handler's.
 
-Everybody asks `in_use` and keeps nothing of the kind: `ragspan.defaults` for engine and sink, `ragspan.application` for its
-configuration and providers, the integrations for the handler that they have registered with their framework.
-
-Guarantees:
-- What is read needs no lock. `lock` is held while engine or sink is made, `setting_up` while `configure` works: nobody who needs
-  a sink waits for that. Both may be taken again by the same thread, because a signal handler may interrupt it.
-- The child of a fork uses what its parent uses, and has locks of its own.
+`lock` is held while engine or sink is made, `setting_up` while `configure` works; the child of a fork has its own.
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ class InUse:
         self.engine: Any = None
         """The `ScoringEngine` that `default_engine` has made where the sink is another one."""
         self.configured: Any = None
-        """The `Configured` of the last `configure`. It and the engine know this module, so it does not name their types."""
+        """The `Configured` of the last `configure`."""
         self.provider_ends: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         """The `ProviderEnd` of each provider of spans that somebody writes to."""
         self.said: set[str] = set()
@@ -65,10 +59,7 @@ in_use = InUse()
 
 @contextlib.contextmanager
 def set_up_or_off() -> Iterator[None]:
-    """Whatever fails inside leaves ragspan off and is one line in the log, one for all integrations that fail alike.
-
-    An instrumentor must not raise: OpenTelemetry's launcher would load none of those after it, which are not ours.
-    """
+    """Whatever fails inside is one line in the log: OpenTelemetry's launcher would load no instrumentor after one that raises."""
     try:
         yield
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the module of RAGSPAN_REDACT may do anything

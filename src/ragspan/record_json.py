@@ -6,8 +6,8 @@ import contextlib
 import functools
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragspan.exceptions import RecordError
 from ragspan.safe_copy import class_name, dataclass_fields, dict_in, fields_of, items_of, plain_scalar, text_keyed
@@ -27,22 +27,13 @@ _MAX_DEPTH = 20  # of lists and dictionaries in metadata
 
 
 def check(what: str, number: int, most: int) -> None:
-    """Refuse a record that exceeds a limit.
-
-    Raises:
-        RecordError: it does.
-    """
+    """Raise a `RecordError` for a record that exceeds a limit."""
     if number > most:
         raise RecordError(f"a record has {most} {what} at most, but this one has more")
 
 
-def read_as(kind: type[_T], text: str | bytes, newer: Iterable[tuple[str, Any, str | None]]) -> _T:
+def read_as(kind: type[_T], text: str | bytes) -> _T:
     """The record of this type that `write_json` wrote; unknown fields are ignored.
-
-    Args:
-        kind: the type.
-        text: the JSON, in UTF-8.
-        newer: fields whose words a newer release may have more of: name, `Literal`, and what a word that is not in it becomes.
 
     Raises:
         RecordError: it is not such a record, or is too large. The message names the field, and contains nothing of its value.
@@ -51,15 +42,7 @@ def read_as(kind: type[_T], text: str | bytes, newer: Iterable[tuple[str, Any, s
 
     check("bytes of JSON", len(text), MAX_JSON)
     try:
-        with contextlib.suppress(msgspec.ValidationError):
-            return cast("_T", _decoder(cast("Any", kind)).decode(text))
-        values = msgspec.json.decode(text)
-        background = values.get("background") if isinstance(values, dict) else None
-        for part in (values, *(background if isinstance(background, list) else ())):
-            for name, known, instead in newer:
-                if isinstance(part, dict) and isinstance(part.get(name), str) and part[name] not in get_args(known):
-                    part[name] = instead
-        return msgspec.convert(values, kind)
+        return cast("_T", _decoder(cast("Any", kind)).decode(text))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise RecordError(f"this JSON is not a record: {error}") from None
 
@@ -82,13 +65,16 @@ def write_json(value: Any) -> str:
 def _encoder() -> msgspec.json.Encoder:
     import msgspec
 
-    return msgspec.json.Encoder(enc_hook=lambda value: _scalar(value) if _is_scalar(value) else class_name(type(value)))
+    return msgspec.json.Encoder(enc_hook=plain)
 
 
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
     """The entries of a framework's metadata that are one text, number or truth value, so that every form of a record can hold them."""
     entries = text_keyed(dict_in(metadata) or {}).items()
-    return {key: _scalar(value) for key, value in entries if value is None or _is_scalar(value)}
+    return {key: plain(value) for key, value in entries if value is None or issubclass(type(value), _SCALARS)}
+
+
+_SCALARS = (str, int, float)
 
 
 def plain(value: Any, depth: int = 0) -> Any:
@@ -96,17 +82,18 @@ def plain(value: Any, depth: int = 0) -> Any:
     kind = type(value)
     if value is None or kind is str or kind is bool:
         return value
-    if _is_scalar(value):
-        return _scalar(value)
+    if issubclass(kind, _SCALARS):
+        found = plain_scalar(value)
+        is_held = found is not None and not (type(found) is float and not math.isfinite(found))
+        return found if is_held else ("int" if issubclass(kind, int) else "float")
     if depth > _MAX_DEPTH:
         return class_name(kind)
     inside = dict_in(value)
     if inside is not None:
-        made: dict[str, Any] = {}
-        for key, item in list(dict.items(inside)):
-            name = str(_scalar(key)) if _is_scalar(key) else class_name(type(key))
-            made[unused_key(name, made)] = plain(item, depth + 1)
-        return made
+        return {
+            str(plain(key)) if issubclass(type(key), _SCALARS) else class_name(type(key)): plain(item, depth + 1)
+            for key, item in list(dict.items(inside))
+        }
     if issubclass(kind, (list, tuple)):
         return [plain(item, depth + 1) for item in items_of(value) or ()]
     declared = dataclass_fields(kind)
@@ -114,23 +101,3 @@ def plain(value: Any, depth: int = 0) -> Any:
         return class_name(kind)
     own = fields_of(value)
     return {name: plain(own[name], depth + 1) for name in declared if name in own}
-
-
-def unused_key(key: str, taken: Collection[str]) -> str:
-    """The key, with a number after it if it is taken: keys that become equal must not lose an entry."""
-    number, unused = len(taken), key
-    while unused in taken:
-        number += 1
-        unused = f"{key} ({number})"
-    return unused
-
-
-def _is_scalar(value: Any) -> bool:
-    return issubclass(type(value), (str, int, float))
-
-
-def _scalar(value: Any) -> str | int | float | bool | None:
-    """The text or number, of Python's own class; `int` or `float` for one that JSON cannot hold."""
-    found = plain_scalar(value)
-    is_held = found is not None and not (type(found) is float and not math.isfinite(found))
-    return found if value is None or is_held else ("int" if issubclass(type(value), int) else "float")

@@ -1,10 +1,8 @@
 """Copies what the program's objects hold, without running any of its code and without keeping anything of it alive but texts.
 
 Read are texts, numbers, dates, dictionaries, lists and the like, and the attributes that an object keeps in its dictionary or in
-plain slots: messages, documents, pydantic models and dataclasses. Everything else is opaque. So nothing here calls what a class
-of the program can define: no `getattr`, no `isinstance` (it asks `__class__`), no `==`, `hash`, `bool`, `len`, `str` or iteration of
-an object whose class is not known. What is asked is the exact type, which nobody can hide, and of a subclass of a builtin the
-base class's own methods are called. All copies are bounded.
+plain slots. All else is opaque. What is asked of an object is its exact type, and of a subclass of a builtin the base's own
+methods are called: no `getattr`, `isinstance`, `==`, `hash`, `len`, `str` or iteration of the program's. All copies are bounded.
 """
 
 from __future__ import annotations
@@ -12,17 +10,16 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import enum
-import gc
 import itertools
 import sys
 import types
 import uuid
+import zoneinfo
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields as fields_of_dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 _T = TypeVar("_T")
 bases_of: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
@@ -31,9 +28,9 @@ class_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 """The name of a class, which nobody has overridden."""
 _CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
 _FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
-_MAX_CLASSES = 4096  # programs may make classes as they go
-_MADE_IN_PYTHON = 1 << 9  # the flag of such classes
-_MAX_BITS = 1024  # of an integer: it is no larger than a float may be, and takes little memory
+_MADE_IN_PYTHON: Final = 1 << 9  # the flag of such classes
+_MAX_CLASSES: Final = 4096  # programs may make classes as they go
+_MAX_BITS: Final = 1024  # of an integer: it is no larger than a float may be
 _ABSENT: Final = object()
 _NO_FIELDS: Final[dict[str, Any]] = {}
 _TEXT: Final = frozenset({str})
@@ -55,7 +52,7 @@ def in_class(kind: type, name: str) -> Any:
 def dataclass_fields(kind: type) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None for any other class."""
     declared = in_class(kind, "__dataclass_fields__")
-    return tuple(name for name in declared if type(name) is str) if type(declared) is dict else None
+    return tuple(declared) if type(declared) is dict else None
 
 
 def remember(table: dict[int, _T], kind: type, known: _T) -> _T:
@@ -70,15 +67,11 @@ def remember(table: dict[int, _T], kind: type, known: _T) -> _T:
 
 
 class _Layout(NamedTuple):
-    fields: Callable[[Any], Any]
-    """Reads the dictionary of an object, or what is in its slots as well."""
+    read: Callable[[Any], Any]  # the dictionary of an object, with what is in its slots
     dictionary: Callable[[Any], Any] | None
-    slots: Mapping[str, Callable[[Any], Any]]
-    """Also those with names such as `__pydantic_extra__`."""
+    slots: Mapping[str, Callable[[Any], Any]]  # also those with names such as `__pydantic_extra__`
     is_plain: bool
-    """What `has_plain_dict` says."""
-    kind: type
-    """Keeps the class alive, so that its identity stays its own."""
+    kind: type  # keeps the class alive, so that its identity stays its own
 
 
 _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may have a hash of its own
@@ -89,39 +82,33 @@ def fields_of(value: Any) -> dict[str, Any]:
     try:
         fields: Any = _layouts[id(type(value))][0](value)
     except KeyError:
-        fields = _layout_of(value)[0](value)
+        fields = _look_up(type(value))[0](value)
     if type(fields) is dict:
         return fields
     return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind
 
 
-def _layout_of(value: Any) -> _Layout:
-    kind = type(value)
-    return _layouts.get(id(kind)) or _look_up(kind)
-
-
 def _look_up(kind: type) -> _Layout:
-    dictionary = None
     found: dict[str, Any] = {}
-    for base in bases_of(kind):
-        own = _CLASS_DICT(base)
-        entry: Any = own.get("__dict__")
-        if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType}:
-            dictionary = dictionary or entry.__get__
-        if _FLAGS(base) & _MADE_IN_PYTHON:
-            found = {**own, **found}  # a property below a slot hides it
-    slots = {name: entry.__get__ for name, entry in found.items() if type(entry) is types.MemberDescriptorType}
+    for base in reversed(bases_of(kind)):
+        found.update(_CLASS_DICT(base))
+    entry: Any = found.get("__dict__")
+    dictionary = entry.__get__ if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType} else None
+    members = {name: one for name, one in found.items() if type(one) is types.MemberDescriptorType}
+    slots = {name: one.__get__ for name, one in members.items() if _FLAGS(one.__objclass__) & _MADE_IN_PYTHON}
     plain = [(name, held) for name, held in slots.items() if not name.startswith("__")]
-    getting = in_class(kind, "__getattribute__") is object.__getattribute__
-    is_plain = getting and not plain and type(in_class(kind, "__dict__")) is types.GetSetDescriptorType
-    read: Callable[[Any], Any] = dictionary or (lambda _: _NO_FIELDS)
+    is_plain = (
+        not plain
+        and type(entry) is types.GetSetDescriptorType
+        and found.get("__getattribute__") is object.__getattribute__
+    )
 
     def read_slots(value: Any) -> dict[str, Any]:
         fields = {name: held for name, in_slot in plain if (held := _held(in_slot, value)) is not _ABSENT}
-        own = read(value)
-        return {**fields, **text_keyed(own)} if issubclass(type(own), dict) else fields
+        return fields if dictionary is None else fields | text_keyed(dictionary(value))
 
-    return remember(_layouts, kind, _Layout(read_slots if plain else read, dictionary, slots, is_plain, kind))
+    read: Callable[[Any], Any] = read_slots if plain else dictionary or (lambda _: _NO_FIELDS)
+    return remember(_layouts, kind, _Layout(read, dictionary, slots, is_plain, kind))
 
 
 def has_plain_dict(kind: type) -> bool:
@@ -134,7 +121,7 @@ def has_plain_dict(kind: type) -> bool:
 
 def replace_field(value: Any, name: str, new: Any) -> bool:
     """Replace an attribute where the object keeps it, in its dictionary; False if it is not there."""
-    dictionary = _layout_of(value).dictionary
+    dictionary = (_layouts.get(id(type(value))) or _look_up(type(value))).dictionary
     own = None if dictionary is None else dictionary(value)
     if own is None or name not in text_keyed(own):
         return False
@@ -177,16 +164,22 @@ def is_list(value: Any) -> bool:
 
 
 def dict_in(value: Any) -> dict[Any, Any] | None:
-    """The dictionary that this is, or that it is a read-only view of; None for anything else."""
+    """The dictionary that this is, or a copy of the one that it is a read-only view of; None for anything else."""
     if type(value) is MappingProxyType:
-        value = gc.get_referents(value)[0]  # its methods may be those of a mapping of the program's own
+        return dict(value)
     return value if issubclass(type(value), dict) else None
 
 
 _LISTS: Final[tuple[type, ...]] = (list, tuple, deque, set, frozenset)
 _ONE_SHOT: Final[tuple[type, ...]] = (
-    *(types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain, itertools.islice),
-    *(type(iter([])), type(iter(())), type({}.keys()), type({}.values())),
+    types.GeneratorType,
+    map,
+    filter,
+    zip,
+    type(iter([])),
+    type(iter(())),
+    type({}.keys()),
+    type({}.values()),
 )
 
 
@@ -203,9 +196,9 @@ def items_of(value: Any) -> list[Any] | None:
 
 def given_items(value: Any, most: int = sys.maxsize) -> list[Any] | None:
     """At most `most` items of what the program hands over, a generator included; None for what `items_of` cannot read."""
-    items = items_of(value)
-    if items is None and any(type(value) is kind for kind in _ONE_SHOT):
+    if any(type(value) is kind for kind in _ONE_SHOT):
         return list(islice(value, most))
+    items = items_of(value)
     return None if items is None else items[:most]
 
 
@@ -246,24 +239,19 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
 
 def _read_datetime(value: dt.datetime) -> str | None:
     """A zone of the program's own would answer by its own methods."""
-    zone = type(value.tzinfo)
-    zone_info = vars(sys.modules["zoneinfo"]).get("ZoneInfo") if "zoneinfo" in sys.modules else None
-    return value.isoformat() if zone is type(None) or zone is dt.timezone or zone is zone_info else None
+    known = any(type(value.tzinfo) is kind for kind in (type(None), dt.timezone, zoneinfo.ZoneInfo))
+    return dt.datetime.isoformat(value) if known else None
 
 
-_EXACT: Final[Mapping[int, Callable[[Any], Any]]] = {
-    id(bool): bool,
-    id(dt.datetime): _read_datetime,
-    id(dt.date): dt.date.isoformat,
-    id(dt.time): lambda value: value.isoformat() if value.tzinfo is None else None,
-    id(uuid.UUID): str,
-    id(decimal.Decimal): decimal.Decimal.__str__,
-}
-_BY_BASE: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
+_SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
     (int, lambda value: plain_scalar(int.__int__(value))),
     (float, float.__float__),
+    (dt.datetime, _read_datetime),
+    (dt.date, dt.date.isoformat),
+    (uuid.UUID, uuid.UUID.__str__),
+    (decimal.Decimal, decimal.Decimal.__str__),
 )
 _scalars: dict[int, tuple[Callable[[Any], Any] | None, type]] = {}  # by the class's identity, as above
 
@@ -273,28 +261,28 @@ def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:
     known = _scalars.get(id(kind))
     if known is not None:
         return known[0]
-    bases = bases_of(kind)
-    read = _EXACT.get(id(kind)) or next((read for base, read in _BY_BASE if any(each is base for each in bases)), None)
-    if read is None and "numpy" in sys.modules and not _FLAGS(kind) & _MADE_IN_PYTHON:
-        of_numpy = [vars(sys.modules["numpy"]).get(name) for name in ("integer", "floating", "bool_")]
-        read = float if any(base is each for base in of_numpy for each in bases if base is not None) else None
+    read = next((read for base, read in _SCALARS if issubclass(kind, base)), None)
+    numpy: Any = sys.modules.get("numpy")
+    if read is None and numpy is not None and issubclass(kind, (numpy.integer, numpy.floating, numpy.bool_)):
+        read = float
     return remember(_scalars, kind, (read, kind))[0]
 
 
 # Metadata
 
 
-SHORT: Final = 200
-"""Characters of a text in metadata that is kept in any case."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
-_MAX_METADATA = 20_000  # characters of longer texts that are kept of one document's or request's metadata
-_SMALL = 200  # bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do
+_SHORT: Final = 200  # characters of a text that is kept in any case
+_MAX_METADATA: Final = 20_000  # characters of longer texts that are kept of one document's or request's metadata
+_SMALL: Final = (
+    200  # bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do
+)
 _DICT: Final = frozenset({id(dict)})
-_SMALL_KINDS = frozenset(map(id, (str, int, float, bool, type(None))))
-_KEPT_AS_THEY_ARE = (dt.date, decimal.Decimal, uuid.UUID)
-_MAX_SEEN = 10_000  # entries without a name that can be kept included
-_MAX_NESTED = 5
+_SMALL_KINDS: Final = frozenset(map(id, (str, int, float, bool, type(None))))
+_KEPT_AS_THEY_ARE: Final = (dt.date, decimal.Decimal, uuid.UUID)
+_MAX_SEEN: Final = 10_000  # entries without a name that can be kept included
+_MAX_NESTED: Final = 5
 _chain = itertools.chain.from_iterable
 
 
@@ -318,11 +306,12 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
     return None if copies is None else copies[0]
 
 
-def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
+def kept_entries(  # noqa: C901
+    metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None
+) -> dict[str, Any]:
     """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
 
-    A text of up to `SHORT` characters is kept, longer ones share 20,000: one that has more is cut there. Nothing of the
-    program's own stays alive by it.
+    A text of up to 200 characters is kept, longer ones share 20,000: one that has more is cut there.
 
     Args:
         metadata: a dictionary; anything else has no entries.
@@ -332,70 +321,56 @@ def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] |
     kept = small_entries(metadata)
     if kept is not None or not issubclass(type(metadata), dict):
         return kept or {}
-    return _Keeping(nested, {} if texts is None else texts).entries(metadata, 0)
+    known = {} if texts is None else texts
+    left, room = MAX_ENTRIES, _MAX_METADATA
 
-
-class _Keeping:
-    """One metadata that is being reduced."""
-
-    __slots__ = ("_left", "_nested", "_room", "_texts")
-
-    def __init__(self, nested: bool, texts: dict[int, str]) -> None:  # noqa: FBT001  made for each document
-        self._left = MAX_ENTRIES
-        self._room = _MAX_METADATA
-        self._nested = nested
-        self._texts = texts
-
-    def entries(self, metadata: dict[Any, Any], depth: int) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        for key, value in list(islice(dict.items(metadata), _MAX_SEEN)):
-            name = text_of(key)
-            if name is not None and len(name) <= SHORT and self._left > 0:
-                self._left -= 1
-                if (found := self._value(value, depth)) is not _ABSENT:
-                    kept[name] = found
-        return kept
-
-    def _value(self, value: Any, depth: int) -> Any:
+    def kept_of(value: Any, depth: int) -> Any:
+        nonlocal left, room
         kind = type(value)
-        if value is None or kind is bool:
-            return value
-        if self._nested and depth < _MAX_NESTED:
+        if depth <= _MAX_NESTED and (nested or not depth):
             if issubclass(kind, dict):
-                return self.entries(value, depth + 1)
+                taken = {}
+                for key, item in list(islice(dict.items(value), _MAX_SEEN)):
+                    name = text_of(key)
+                    if name is not None and len(name) <= _SHORT and left > 0:
+                        left -= 1
+                        if (found := kept_of(item, depth + 1)) is not _ABSENT:
+                            taken[name] = found
+                return taken
             if issubclass(kind, (list, tuple)):
-                items = (items_of(value) or [])[: max(0, self._left)]
-                self._left -= len(items)
-                return [kept for item in items if (kept := self._value(item, depth + 1)) is not _ABSENT]
-            if any(kind is one for one in _KEPT_AS_THEY_ARE):
-                return value if sys.getsizeof(value) <= SHORT else _ABSENT  # a decimal may have any number of digits
+                items = (items_of(value) or [])[: max(0, left)]
+                left -= len(items)
+                return [one for item in items if (one := kept_of(item, depth + 1)) is not _ABSENT]
+        if value is None or kind is bool or (nested and any(kind is one for one in _KEPT_AS_THEY_ARE)):
+            return value
         text = text_of(value)
         if text is None:
             number = number_of(value) if issubclass(kind, (int, float)) else None
             return _ABSENT if number is None else number
-        if len(text) > SHORT:
-            if not self._room:
-                return _ABSENT
-            text = text[: self._room]
-            self._room -= len(text)
-        self._texts[id(text)] = text
+        if len(text) > _SHORT:
+            text = text[:room]
+            room -= len(text)
+        known[id(text)] = text
         return text
+
+    entries: dict[str, Any] = kept_of(metadata, 0)
+    return entries
 
 
 # Snapshots
 
-MAX_NODES_OF_STEP = 10_000
+MAX_NODES_OF_STEP: Final = 10_000
 """A dictionary with more entries is cut in any case."""
-MAX_BLOCKS = 10_000
+MAX_BLOCKS: Final = 10_000
 """Of a message, and calls of tools in it."""
-_MAX_DEPTH = 50
-_MAX_NODES = 1000
-_MAX_FIELDS = 200
-_TAIL = 200  # of a long list, the end holds the last messages
-_MAX_DOCUMENTS = 20_000  # of one list
-_MAX_ITEMS = 2000  # of one list of a step that may hold documents deeper
-_MAX_TEXT_OF_STEP = 20_000
-_FEW = 4
+_MAX_DEPTH: Final = 50
+_MAX_NODES: Final = 1000
+_MAX_FIELDS: Final = 200
+_TAIL: Final = 200  # of a long list, the end holds the last messages
+_MAX_DOCUMENTS: Final = 20_000  # of one list
+_MAX_ITEMS: Final = 2000  # of one list of a step that may hold documents deeper
+_MAX_TEXT_OF_STEP: Final = 20_000
+_FEW: Final = 4
 
 Snapshot: TypeAlias = Any
 """str, number, bool, None, an `Opaque`, what an integration makes of its framework's objects, or a list or dict of these."""
@@ -431,14 +406,6 @@ LONG_TEXT = Opaque()
 """Stands for a text that is too long to matter where it lies."""
 
 
-class Notes(Protocol):
-    """Where the texts and documents of snapshots are noted: a request's log."""
-
-    texts: dict[int, str]
-    kept: dict[int, tuple[Any, Any]]
-    parts: int
-
-
 Reader: TypeAlias = Callable[["Copying", Any, int], Snapshot]
 """Makes the snapshot of a value of one kind that lies this deep."""
 
@@ -468,12 +435,12 @@ class Snapshots:
         """The readers of the exact types that were met, by identity; the type is kept, so that this stays its own."""
         self._in_steps = {id(kind): (kind, sign) for kind, sign in in_steps.items()}
 
-    def take(self, value: Any, log: Notes, *, whole: bool = True) -> Snapshot:
+    def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:
         """A snapshot for a request's log.
 
         Args:
             value: the payload.
-            log: notes the texts in it, and keeps the documents in it alive.
+            log: a request's, which notes the texts in it, and keeps the documents in it alive.
             whole: False where little but the documents matters: then long texts and dull lists are left out.
         """
         if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
@@ -501,19 +468,17 @@ class Snapshots:
 
     def find(self, kind: type) -> tuple[Reader, type]:
         """The reader for a type that was not met before."""
-        return remember(self.known, kind, (self._reader_of(kind), kind))
-
-    def _reader_of(self, kind: type) -> Reader:
         declared = dataclass_fields(kind)
-        if class_name(kind) in self._hidden:
-            read = _reader_of_dataclass(declared or ())
-            return lambda copying, value, depth: Hidden(read(copying, value, depth))
-        for base, reader in self._by_base:
-            if any(each is base for each in bases_of(kind)):
-                return reader
-        if _scalar_reader(kind) is not None:
-            return _read_scalar
-        return (lambda _, value, __: Opaque(id(value))) if declared is None else _reader_of_dataclass(declared)
+        reader = None if declared is None else _reader_of_dataclass(declared)
+        if class_name(kind) in self._hidden and reader is not None:
+            inner = reader
+            reader = lambda copying, value, depth: Hidden(inner(copying, value, depth))  # noqa: E731
+        else:
+            bases = bases_of(kind)
+            by_base = (read for base, read in self._by_base if any(each is base for each in bases))
+            scalar = None if _scalar_reader(kind) is None else _read_scalar
+            reader = next(by_base, None) or scalar or reader or (lambda _, value, __: Opaque(id(value)))
+        return remember(self.known, kind, (reader, kind))
 
 
 class Copying:
@@ -521,7 +486,7 @@ class Copying:
 
     __slots__ = ("_known", "_left", "_snapshots", "kept", "parts", "texts", "whole")
 
-    def __init__(self, snapshots: Snapshots, log: Notes, whole: bool) -> None:  # noqa: FBT001  made at most events
+    def __init__(self, snapshots: Snapshots, log: Any, whole: bool) -> None:  # noqa: FBT001  made at most events
         self._snapshots = snapshots
         self._known = snapshots.known
         self._left = _MAX_NODES if whole else MAX_NODES_OF_STEP
@@ -553,7 +518,7 @@ class Copying:
             self.whole = whole
 
     def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
-        """A dictionary. Fields whose names are not texts are hidden in one without a name."""
+        """A dictionary."""
         self._left -= dict.__len__(value)
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
@@ -562,15 +527,11 @@ class Copying:
         copies: dict[str, Snapshot] = {}
         texts, longest = self.texts, sys.maxsize if self.whole else _MAX_TEXT_OF_STEP
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
-            if type(key) is str:
-                if type(item) is str and len(item) <= longest:  # mostly
-                    copies[key] = texts[id(item)] = item
-                else:
-                    copies[key] = self.copy(item, depth + 1)
-            elif issubclass(type(key), str):
-                copies[str.__str__(key)] = self.copy(item, depth + 1)
+            name = key if type(key) is str else str(plain_scalar(key))
+            if type(item) is str and len(item) <= longest:  # mostly
+                copies[name] = texts[id(item)] = item
             else:
-                copies.setdefault("", Hidden([])).inside.append(self.copy(item, depth + 1))
+                copies[name] = self.copy(item, depth + 1)
         if len(items) > _MAX_FIELDS:
             copies["…"] = CUT
         return copies
@@ -590,8 +551,10 @@ class Copying:
         # To copy very many takes the request's time.
         items = list(value) if len(value) <= _MAX_DOCUMENTS else [*value[:_MAX_DOCUMENTS], *value[-_TAIL:]]
         copies = self._copies(items[:_FEW], depth + 1)
-        if copies and self._is_document(items[0]):
-            return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
+        if copies:
+            first = items[0]
+            if id((items_of(first) or [None])[0] if is_list(first) else first) in self.kept:  # a document, with a score
+                return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
         self._left -= len(copies)
         if len(items) <= _FEW:
             return copies
@@ -609,12 +572,8 @@ class Copying:
         self.parts += len(items)
         return [known[1] if (known := kept.get(id(item))) is not None else self.copy(item, depth) for item in items]
 
-    def _is_document(self, item: Any) -> bool:
-        """Whether an item that was read is a document, alone or with a score."""
-        return id((items_of(item) or [None])[0] if is_list(item) else item) in self.kept
 
-
-_DULL = frozenset({str, int, float, bool, type(None), Opaque})
+_DULL: Final = frozenset({str, int, float, bool, type(None), Opaque})
 
 
 def _reader_of_dataclass(declared: Sequence[str]) -> Reader:
@@ -641,11 +600,10 @@ _COMMON: Final[Mapping[type, Reader]] = {
 
 # Sizes
 
-PART_BYTES = 64
+PART_BYTES: Final = 64
 """Of a number, of a short text, or of an entry of a dictionary or list with what it takes there."""
-EVENT_PARTS = 4
+EVENT_PARTS: Final = 4
 """An event of a log, its time and its keys, as parts."""
-_OWN = ("ragspan.records.contexts", "ragspan.records.record", "ragspan.records.steps", "ragspan.messages")
 _names: dict[int, tuple[tuple[str, ...], type]] = {}
 
 
@@ -662,7 +620,7 @@ def size_of(value: Any, known: set[int] | None = None) -> int:
         return PART_BYTES + sum(PART_BYTES + size_of(key, known) + size_of(item, known) for key, item in value.items())
     if kind is tuple or kind is list:
         return sum([size_of(item, known) for item in value], PART_BYTES) if value else 0
-    names = (_names.get(id(kind)) or remember(_names, kind, (_names_in(kind), kind)))[0]
+    names = (_names.get(id(kind)) or remember(_names, kind, (_fields_of_record(kind), kind)))[0]
     if not names:
         return 0 if value is None or kind is bool else PART_BYTES
     if id(value) in known:  # a context is in a search and in the prompt
@@ -671,7 +629,8 @@ def size_of(value: Any, known: set[int] | None = None) -> int:
     return sum([size_of(getattr(value, name), known) for name in names], PART_BYTES)
 
 
-def _names_in(kind: type) -> tuple[str, ...]:
+def _fields_of_record(kind: type) -> tuple[str, ...]:
     """The fields of the record's own dataclasses; objects of other classes are not entered."""
-    own: Any = next((base for base in bases_of(kind) if text_of(own_of(base, "__module__")) in _OWN), None)
-    return () if own is None or not dataclass_fields(own) else tuple(field.name for field in fields_of_dataclass(own))
+    modules = [text_of(own_of(base, "__module__")) or "" for base in bases_of(kind)]
+    is_own = any(module.startswith(("ragspan.records", "ragspan.messages")) for module in modules)
+    return (dataclass_fields(kind) or ()) if is_own else ()

@@ -1,16 +1,13 @@
-"""Tools for the tests of ragspan's users.
+"""Tools for the tests of ragspan's users: what keeps records, scores and spans, a judge with fixed verdicts, and an assertion.
 
-A sink that keeps records, a judge with fixed verdicts, OpenTelemetry providers that keep their data, and an assertion about
-scores.
-
-    sink = RecordingSink()
-    chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
-    assert sink.records()[0].response == "..."
+sink = RecordingSink()
+chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
+assert sink.records()[0].response == "..."
 """
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,18 +34,15 @@ class RecordingSink:
     """Keeps captures, and makes records of them as a worker would."""
 
     def __init__(self) -> None:
-        self._captures: list[Capture] = []
-        self._lock = threading.Lock()
+        self._captures: deque[Capture] = deque()
 
     def submit(self, capture: Capture) -> None:
-        with self._lock:
-            self._captures.append(capture)
+        self._captures.append(capture)
 
     def records(self) -> list[RagRecord]:
         """The records of the captures since the last call, without those that have nothing to score."""
-        with self._lock:
-            captures, self._captures = self._captures, []
-        return [record for record in (capture.to_record() for capture in captures) if record is not None]
+        captures = [self._captures.popleft() for _ in range(len(self._captures))]
+        return [record for capture in captures if (record := capture.to_record()) is not None]
 
 
 @dataclass
@@ -101,29 +95,25 @@ class FakeJudge:
         return [Vote(grounded=grounded, explanation=text) for grounded in _repeated(self.votes, votes)]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
-        text = self.explanations.get("rating")
-        return [Rating(value=value, explanation=text) for value in _repeated(self.ratings, ratings)]
+        return self._rate(self.ratings, ratings)
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        if self.claims is not None:
-            return list(self.claims)
-        return [record.response] if record.response else []
+        return [record.response] if self.claims is None and record.response else list(self.claims or ())
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:  # noqa: ARG002  as above
         text = self.explanations.get("claim")
+        verdicts = [_VERDICTS[supported] for supported in _repeated(self.supported, len(claims))]
         return [
-            ClaimVerdict(index=index, verdict=_VERDICTS[supported], claim=claim, explanation=text)
-            for index, (claim, supported) in enumerate(zip(claims, _repeated(self.supported, len(claims)), strict=True))
+            ClaimVerdict(index=index, verdict=verdict, claim=claim, explanation=text)
+            for index, (claim, verdict) in enumerate(zip(claims, verdicts, strict=True))
         ]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        text = self.explanations.get("chunk")
-        useful = _repeated(self.useful, len(record.contexts or ()))
+        text, useful = self.explanations.get("chunk"), _repeated(self.useful, len(record.contexts or ()))
         return [ContextVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
-        text = self.explanations.get("rating")
-        return [Rating(value=value, explanation=text) for value in _repeated(self.answer_relevance, ratings)]
+        return self._rate(self.answer_relevance, ratings)
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         return self._rate_contexts(record, self.context_relevance)
@@ -131,9 +121,11 @@ class FakeJudge:
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         return self._rate_contexts(record, self.utilization)
 
+    def _rate(self, values: Sequence[float], count: int) -> list[Rating]:
+        return [Rating(value=value, explanation=self.explanations.get("rating")) for value in _repeated(values, count)]
+
     def _rate_contexts(self, record: RagRecord, values: Sequence[float]) -> list[ContextRating]:
-        text = self.explanations.get("chunk")
-        ratings = _repeated(values, len(record.contexts or ()))
+        text, ratings = self.explanations.get("chunk"), _repeated(values, len(record.contexts or ()))
         return [ContextRating(index=index, value=value, explanation=text) for index, value in enumerate(ratings)]
 
 
@@ -187,17 +179,14 @@ def assert_scores(
     min_scored: float = 0.5,
     **minimums: float,
 ) -> None:
-    """Fail a test unless the scores of each named metric are as good as they should be.
+    """Fail a test unless the scores of each named metric are as good as they should be. It blocks a running event loop.
 
         assert_scores([RagRecord(question=..., contexts=[...], response=...)], faithfulness=0.8)
         assert_scores(records, passing={"faithfulness": 0.9}, none_below={"completeness": 0.3})
 
-    Inside a running event loop it blocks the loop.
-
     Args:
         records: as for `ragspan.evaluate.evaluate`: records, dictionaries, a data frame, a path.
-        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several for a jury; by default that of
-            `RAGSPAN_JUDGE`.
+        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list for a jury; by default that of `RAGSPAN_JUDGE`.
         passing: the share of the scored records that should pass, from 0 to 1, by metric.
         none_below: the score that each record should have at least, from 0 to 1, by metric.
         min_scored: the share of the records that should have a score, from 0 to 1; refusals that the judge finds right count.
@@ -209,13 +198,16 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.evaluate.evaluation import evaluate
-    from ragspan.evaluate.gates import Gate, check_gates, lowest, require_metrics
+    from ragspan.evaluate.gates import Gate, Kind, check_gates, lowest, require_metrics
+    from ragspan.evaluate.scoring import evaluate
     from ragspan.metrics.metric_catalogue import metric_names
 
-    gates = [Gate(metric=metric, kind="mean", minimum=least) for metric, least in minimums.items()]
-    gates += [Gate(metric=metric, kind="passing", minimum=least) for metric, least in (passing or {}).items()]
-    gates += [Gate(metric=metric, kind="none_below", minimum=least) for metric, least in (none_below or {}).items()]
+    asked: dict[Kind, Mapping[str, float]] = {
+        "mean": minimums,
+        "passing": passing or {},
+        "none_below": none_below or {},
+    }
+    gates = [Gate(metric=metric, kind=kind, minimum=least) for kind in asked for metric, least in asked[kind].items()]
     SHARE.check("min_scored", min_scored)
     if not gates:
         raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")

@@ -1,7 +1,6 @@
 """Warnings in the log, at most one a minute for each kind.
 
-No line contains text of users or documents: callers log only kinds and types of errors. Names of classes are the program's, and
-may hold anything.
+No line contains text of users or documents: callers log only kinds and types of errors.
 """
 
 from __future__ import annotations
@@ -32,15 +31,12 @@ class ThrottledLog:
     """
 
     def __init__(
-        self,
-        *,
-        count: Callable[[str], object] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
+        self, *, count: Callable[[str], object] = lambda _: None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.count = count
         self._clock = clock
-        self._last: dict[str, float] = {}
-        self._suppressed: dict[str, int] = {}
+        self._last: dict[str, tuple[float, int]] = {}
+        """By kind: when its last line was logged, and how many were not since."""
 
     def failed(self, place: str, error: object, who: str | None = None) -> None:
         """Count an error by its place, and log its type and who it happened to, or the place."""
@@ -50,23 +46,21 @@ class ThrottledLog:
     def report(self, kind: str, message: str, *args: object) -> None:
         """Log the line, or count it, and log the count with the next line of this kind."""
         now = self._clock()
-        last = self._last.get(kind)
+        last, suppressed = self._last.get(kind, (None, 0))
         # There is no lock, so two threads may both log a line at the same time. That does no harm.
         if last is not None and now - last < _INTERVAL:
-            self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
+            self._last[kind] = last, suppressed + 1
             return
         if len(self._last) >= _MAX_KINDS:
             self._last.clear()
-            self._suppressed.clear()
-        self._last[kind] = now
-        suppressed = self._suppressed.pop(kind, 0)
+        self._last[kind] = now, 0
         if suppressed:
             message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)
         log_line(logging.WARNING, message, *map(_shown, args))
 
 
 def _shown(argument: object) -> object:
-    """An argument without signs that a terminal acts on."""
-    if not isinstance(argument, str) or (argument.isprintable() and len(argument) <= _MAX_SHOWN):
+    """An argument without signs that a terminal acts on: names of classes are the program's, and may hold anything."""
+    if not isinstance(argument, str):
         return argument
     return "".join(sign if sign.isprintable() else "?" for sign in argument[:_MAX_SHOWN])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ragspan.capturing.log import RequestLog
-from ragspan.safe_copy import CUT, Hidden, ObjectFields, Snapshots
+from ragspan.safe_copy import CUT, ObjectFields, Snapshots
 
 
 class Page:
@@ -108,12 +108,8 @@ def test_a_document_is_read_once_and_kept(take, log):
     assert log.kept[id(page)] == (page, ("page", "before"))
 
 
-def test_fields_whose_names_are_no_texts_are_hidden(take):
-    snapshot = take({"a": 1, 2: Page("text")})
-
-    assert snapshot["a"] == 1
-    assert isinstance(snapshot[""], Hidden)
-    assert snapshot[""].inside == [("page", "text")]
+def test_names_of_fields_become_texts(take):
+    assert take({"a": 1, 2: Page("text")}) == {"a": 1, "2": ("page", "text")}
 
 
 # Bounds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragspan.judges import clients
 from ragspan.tools import http
 from ragspan_receiver import intake, servers
 
@@ -18,7 +17,6 @@ def row(begins):
 
 
 def test_what_is_read_of_a_reply():
-    assert f" {clients.MAX_BODY // MIB} MiB " in row("a judge's endpoint")
     assert f" {http.MAX_REPLY // MIB} MiB " in row("a native writer's server")
     assert f" {http.MAX_PAGE // MIB} MiB " in row("a tool that")
     assert f" {http._CONNECT_TIMEOUT:g} s to connect" in row("a native writer's server")

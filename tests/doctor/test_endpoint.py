@@ -1,9 +1,6 @@
 """What the record's spans show of the endpoint that they were sent to."""
 
-import ssl
-
 import pytest
-import trustme
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 PROTOBUF = "application/x-protobuf"
@@ -25,7 +22,7 @@ def asked(examined):
 def test_the_record_is_really_sent_with_the_headers_of_the_environment(asked, otlp_listener):
     finding = asked(otlp_listener.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=open%20sesame")
 
-    assert (finding.state, finding.facts) == ("ok", {"status": 200})
+    assert (finding.state, finding.found[-8:]) == ("ok", "HTTP 200")
     assert otlp_listener.headers[0]["x-key"] == "open sesame"
 
 
@@ -38,16 +35,9 @@ def test_each_status_is_told_with_what_it_means(asked, otlp_listener, status, ad
 
     finding = asked(otlp_listener.url)
 
-    assert (finding.state, finding.code, finding.facts) == ("failed", "endpoint_refuses", {"status": status})
+    assert (finding.state, finding.code) == ("failed", "endpoint_refuses")
     assert f"HTTP {status}: not like this" in finding.found
     assert advice in finding.advice
-
-
-def test_a_signals_own_endpoint_is_used_unchanged(asked, otlp_listener):
-    otlp_listener.answers(404)
-
-    assert "TRACES_ENDPOINT is used unchanged" in asked(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=otlp_listener.url).advice
-    assert set(otlp_listener.requests) == {"/"}
 
 
 @pytest.mark.parametrize(
@@ -89,14 +79,3 @@ def test_an_endpoint_that_cannot_be_reached_is_reported_with_what_may_be_wrong(
 
     assert (finding.state, finding.code) == ("failed", "endpoint_unreachable")
     assert advice in finding.advice
-
-
-def test_a_certificate_is_trusted_only_where_its_authority_is_named(asked, make_otlp_listener, tmp_path):
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority = trustme.CA()
-    authority.issue_cert("127.0.0.1").configure_cert(tls)
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    url = make_otlp_listener(tls=tls).url
-
-    assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in asked(url, timeout=10.0).advice
-    assert asked(url, OTEL_EXPORTER_OTLP_CERTIFICATE=str(tmp_path / "ca.pem")).state == "ok"

@@ -1,13 +1,12 @@
 """The order of the checks, their time, and how findings are shown."""
 
 import io
-import json
 import threading
 
 import pytest
 from rich.console import Console
 
-from ragspan.doctor import Finding, as_json, exit_code, verdict
+from ragspan.doctor import Finding, exit_code, verdict
 from ragspan.doctor.examination import within
 
 
@@ -43,18 +42,3 @@ def test_a_check_that_hangs_is_left_behind():
 def test_all_is_well_only_where_scores_arrive(finding, words, code):
     assert words in printed(verdict([finding]))
     assert exit_code([finding]) == code
-
-
-def test_the_json_holds_everything():
-    document = json.loads(as_json([a_finding(advice="mend it", facts={"seconds": 0.5}), a_finding(state="failed")]))
-
-    assert document["exit_code"] == 1
-    assert document["ragspan"]
-    assert document["findings"][0] == {
-        "check": "record",
-        "code": "arrived",
-        "state": "ok",
-        "found": "all is well",
-        "advice": "mend it",
-        "facts": {"seconds": 0.5},
-    }

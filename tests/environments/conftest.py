@@ -34,7 +34,6 @@ engine = ScoringEngine(
     emitters=[OTelEmitter(score_wait=60)],  # the judge is held for as long as a busy machine takes to start processes
     exit_timeout=float(os.environ.get("EXIT_TIMEOUT", 30)),
     metric_timeout=120,
-    drain_on_sigterm=os.environ.get("DRAIN_ON_SIGTERM") != "no",
 )
 
 def wait_for_test():

@@ -36,9 +36,8 @@ def test_a_program_that_ends_in_mid_work_finishes_it(start, judge, scores, endin
     [
         ({}, True, [{"answer": 1.0}]),
         ({"EXIT_TIMEOUT": "0.2"}, False, [{}, {"answer": None}]),
-        ({"DRAIN_ON_SIGTERM": "no"}, False, [{}]),
     ],
-    ids=["waits", "not for ever", "switched off"],
+    ids=["waits", "not for ever"],
 )
 def test_a_sigterm_that_nobody_handles_waits_for_scores_and_ends_the_program_all_the_same(
     start, judge, scores, environment, released, received

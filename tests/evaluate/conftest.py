@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from typer.testing import CliRunner
 
 from ragspan.cli import app
-from ragspan.evaluate.rows import BadRow
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
 
@@ -82,42 +80,9 @@ def split():
     """The rows of a table that could be read, and the bad ones."""
 
     def parted(table):
-        try:
+        with contextlib.closing(table):
             entries = list(table.entries)
-        finally:
-            table.close()
-        return (
-            [entry for entry in entries if not isinstance(entry, BadRow)],
-            [entry for entry in entries if isinstance(entry, BadRow)],
-        )
+        good = [entry for entry in entries if not isinstance(entry.data, str)]
+        return good, [entry for entry in entries if entry not in good]
 
     return parted
-
-
-@pytest.fixture
-def http_server():
-    """Serves a status for every request, at the URL that is returned."""
-    servers = []
-
-    def serve(status):
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_POST = do_GET
-
-            def log_message(self, *_):
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield serve
-    for server in servers:
-        server.shutdown()
-        server.server_close()

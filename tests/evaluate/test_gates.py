@@ -85,14 +85,3 @@ def test_a_gate_holds_or_says_why_not(kind, minimum, responses, told):
 
     assert told is None or told in result.trouble
     assert (result.trouble is None) == (told is None)
-
-
-def test_tests_can_ask_for_shares_and_single_scores(rows):
-    half = FakeJudge(supported=[True, False], claims=["a", "b"], explanations={"claim": "the contexts say otherwise"})
-    with pytest.raises(AssertionError, match="pass 90% of the labelled rows, but passes 0 of 2"):
-        assert_scores(rows, judge=half, passing={"faithfulness": 0.9})
-    with pytest.raises(AssertionError, match=r"no score below 0\.6, but the lowest is 0\.5"):
-        assert_scores(rows, judge=half, none_below={"faithfulness": 0.6})
-    with pytest.raises(AssertionError, match="only 2 of 4 rows have a score"):
-        assert_scores(rows, judge=half, min_scored=0.8, faithfulness=0.4)
-    assert_scores(rows, judge=half, none_below={"faithfulness": 0.5})

@@ -1,18 +1,26 @@
-"""How long a metric waits for a judge that is away."""
+"""Tables have time: an outage is waited out, a budget paces, and what failed is judged again."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import json
 
 import pytest
 
-from ragspan.evaluate import outages
+from ragspan import Budget
+from ragspan.evaluate import evaluate, outages
 from ragspan.evaluate.outages import OutageRetry
+from ragspan.evaluate.rows import partial_of
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.llm import requests
+from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import MetricFailure, Score
+from ragspan.testing import FakeJudge
+from ragspan.usage import Usage
 
+ROWS = [{"id": f"r{number}", "question": "q", "contexts": ["It rains."], "answer": "It rains."} for number in range(30)]
 OUT = MetricFailure(error_type="InternalServerError", message="overloaded", outage=True, status=503)
-TOO_MANY = MetricFailure(error_type="RateLimitError", message="slow down", outage=True, status=429)
-SCORE = Score(value=1.0)
 
 
 class Clock:
@@ -20,20 +28,21 @@ class Clock:
 
     now = 0.0
 
+    def __init__(self):
+        self.pauses = []
+
     def __call__(self):
         return self.now
+
+    async def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock, pauses = Clock(), []
-
-    async def sleep(seconds):
-        pauses.append(seconds)
-        clock.now += seconds
-
-    monkeypatch.setattr(outages.asyncio, "sleep", sleep)
-    clock.pauses = pauses
+    clock = Clock()
+    monkeypatch.setattr(outages.asyncio, "sleep", clock.sleep)
     return clock
 
 
@@ -48,9 +57,14 @@ def end(retry, *outcomes):
 
 
 def test_a_judge_that_is_away_is_asked_after_pauses_that_grow_until_patience_ends(clock):
-    assert end(OutageRetry(100, clock=clock), OUT) == OUT
+    retry = OutageRetry(100, clock=clock)
+    assert end(retry, OUT) == OUT
     assert clock.pauses[:6] == [1, 2, 4, 8, 10, 10]
     assert 100 < clock.now <= 110
+
+    waited = clock.now
+    assert end(retry, OUT) == OUT
+    assert clock.now == waited, "other rows are not waited for"
 
 
 def test_by_default_a_judge_that_has_never_answered_is_waited_for_less_long(clock):
@@ -58,21 +72,10 @@ def test_by_default_a_judge_that_has_never_answered_is_waited_for_less_long(cloc
     end(retry, OUT)
     assert 90 < clock.now < 110
 
-    end(retry, SCORE)
+    end(retry, Score(value=1.0))
     before = clock.now
     end(retry, OUT)
     assert 600 < clock.now - before < 620
-
-
-def test_once_patience_has_ended_other_records_are_not_waited_for(clock):
-    retry = OutageRetry(100, clock=clock)
-    end(retry, OUT)
-    waited = clock.now
-    end(retry, OUT)
-    assert clock.now == waited
-
-    assert end(retry, SCORE) == SCORE
-    assert end(retry, TOO_MANY, TOO_MANY, SCORE) == SCORE
 
 
 def test_it_is_told_who_is_away_and_for_how_long(clock):
@@ -81,8 +84,131 @@ def test_it_is_told_who_is_away_and_for_how_long(clock):
 
     async def ask(_):
         told.append(retry.outage)
-        return {"m": OUT if len(told) < 4 else SCORE}
+        return {"m": OUT if len(told) < 4 else Score(value=1.0)}
 
     asyncio.run(retry.outcomes(["m"], ask, ()))
     words = "waiting for the judge of m since 3 s, for 97 s more (InternalServerError: overloaded)"
     assert (told[:3], told[2:3], retry.outage) == ([None, None, words], [words], None)
+
+
+# Whole tables ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Pauses of hundredths of a second."""
+    monkeypatch.setattr(outages, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(outages, "_SUSPECT", 0.5)
+    monkeypatch.setattr(requests, "_PAUSE", 0.2)
+
+
+class Flaky:
+    """A judge's metric that fails as it is told; `fails` is called with the number of the question, from 1."""
+
+    def __init__(self, fails, name="flaky"):
+        self._fails, self.name, self.asked = fails, name, []
+
+    async def score(self, record):
+        self.asked.append(record.record_id)
+        if error := self._fails(len(self.asked), record.record_id):
+            raise error
+        return Score(value=1.0, threshold=0.5)
+
+
+def outage(_=None):
+    return JudgeError("InternalServerError", "HTTP 503: overloaded", outage=True, status=503)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("error", [outage(), ConnectionRefusedError(), TimeoutError()])
+def test_an_outage_costs_no_row(error):
+    metric = Flaky(lambda number, _: error if number in range(5, 60) else None)
+
+    assert evaluate(ROWS, [metric]).summary["flaky"].scored == len(ROWS)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_row_that_the_judge_cannot_take_holds_up_no_other():
+    metric = Flaky(lambda _, record_id: outage() if record_id == "r3" else None)
+
+    assert evaluate(ROWS, [metric], concurrency=2).summary["flaky"].scored == len(ROWS) - 1
+
+
+def test_without_patience_an_outage_fails_the_rows_at_once():
+    metric = Flaky(lambda number, _: outage() if number > 5 else None)
+
+    assert evaluate(ROWS, [metric], patience=0).summary["flaky"].scored == 5
+    assert len(metric.asked) == len(ROWS)
+    with pytest.raises(ConfigurationError, match="patience"):
+        evaluate(ROWS, [metric], patience=-1)
+
+
+def test_a_wrong_key_is_waited_for_by_nobody():
+    metric = Flaky(lambda *_: JudgeError("AuthenticationError", "HTTP 401: no such key", outage=True, status=401))
+    evaluation = evaluate(ROWS, [metric])
+
+    assert (len(metric.asked), evaluation.is_scored) == (len(ROWS), False)
+    assert evaluation.why_not_scored == "AuthenticationError 30 (HTTP 401: no such key)"
+
+
+class Paying(FakeJudge):
+    """Asks the allowance before it votes, as judges do that cost money."""
+
+    async def vote_adherence(self, record, votes):
+        reserve(Usage(requests=1))
+        report_usage(Usage(requests=1))
+        return await super().vote_adherence(record, votes)
+
+
+def test_a_budget_for_a_minute_paces_and_drops_no_row():
+    budget = Budget(requests_per_minute=600)  # ten a second, once the first six hundred are gone
+    rows = [{**ROWS[0], "id": f"r{number}"} for number in range(605)]
+    evaluation = evaluate(rows, "context_adherence", judge=Paying(), budget=budget)
+
+    assert evaluation.summary["context_adherence"].scored == 605
+
+
+def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
+    output, whole = tmp_path / "r.jsonl", tmp_path / "whole.jsonl"
+
+    def both(one, other):
+        """Metrics that fail on some rows, in a way that time does not change."""
+        return [
+            Flaky(lambda _, row: JudgeError("InvalidVerdict", "no verdict") if row in one else None, "one"),
+            Flaky(lambda _, row: JudgeError("InvalidVerdict", "no verdict") if row in other else None, "other"),
+        ]
+
+    evaluate(ROWS, both((), ()), output=whole)
+    first = evaluate(ROWS, both(("r3", "r7"), ("r7",)), output=output)
+    assert (first.summary["one"].scored, first.has_passing) == (len(ROWS) - 2, True)
+
+    metrics = both(("r7",), ())
+    second = evaluate(ROWS, metrics, output=output, resume=True)
+    assert [metric.asked for metric in metrics] == [["r3", "r7"], ["r7"]]
+    assert (second.resumed, second.summary["one"].scored) == (len(ROWS) - 2, len(ROWS) - 1)
+    third = evaluate(ROWS, both((), ()), output=output, resume=True)
+
+    assert (third.summary["one"].scored, third.has_passing) == (len(ROWS), False)
+    assert output.read_bytes() == whole.read_bytes()
+    assert not partial_of(output).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [(["evaluate"], "nothing was scored: "), (["agree", "--label-column", "label"], "has a score: ")]
+)
+def test_where_nothing_is_scored_the_command_fails_and_says_why_once(
+    command, fake_openai, monkeypatch, tmp_path, words, told
+):
+    fake_openai.answer = lambda _: fake_openai.fails(401, "Incorrect API key provided")
+    monkeypatch.setenv("RAGSPAN_JUDGE", "openai:m")
+    monkeypatch.setenv("RAGSPAN_JUDGE_BASE_URL", fake_openai.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "question", "contexts", "answer", "label"])
+        writer.writeheader()
+        writer.writerows({**row, "contexts": json.dumps(row["contexts"]), "label": "yes"} for row in ROWS[:6])
+    done = command(words[0], tmp_path / "t.csv", *words[1:])
+
+    assert done.exit_code == 1
+    assert (done.stderr.count("Incorrect API key"), told in done.stderr) == (1, True)
+    assert "Incorrect API key" not in done.stdout

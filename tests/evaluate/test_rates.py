@@ -13,8 +13,6 @@ from ragspan.evaluate.estimates import (
     estimate_rate,
     rate_by_labels,
 )
-from ragspan.metrics.doubt import judged
-from ragspan.outcomes import Asked, Label, NotApplicable, Outcome, Score
 
 DOUBTFUL = Stratum(answers=160, labels=160, failing=60)
 REST = Stratum(answers=840, labels=42, failing=2)
@@ -51,30 +49,3 @@ def test_labels_say_how_a_metric_errs_on_those_that_it_fails_and_on_those_that_i
     assert found.by_metric == 0.35
     assert found.value == pytest.approx((1400 * 0.6 + 2600 * 18 / 130) / 4000)
     assert found.upper - found.lower < 0.95 * (alone.upper - alone.lower)
-
-
-def test_a_metric_of_whose_failures_few_have_a_label_does_not_count() -> None:
-    failing, passing = Stratum(answers=90, labels=3, failing=0), Stratum(answers=910, labels=47, failing=5)
-    found = rate_by_labels(failing, passing)
-
-    assert found is not None
-    assert found.value == 0.1
-    assert found.by_metric == 0.09
-
-
-FAILING = Score(value=0.1, threshold=0.5, judge="openai:m")
-
-
-@pytest.mark.parametrize(
-    ("outcome", "asked", "found"),
-    [
-        (FAILING, "doubtful", ("doubtful", "fail")),
-        (FAILING, "random", ("rest", "fail")),
-        (replace(FAILING, fallback="timeout"), "doubtful", ("doubtful", None)),
-        (NotApplicable(reason="refusal"), "random", None),
-    ],
-)
-def test_an_outcome_has_a_part_and_a_label_where_the_judge_gave_one(
-    outcome: Outcome, asked: Asked | None, found: tuple[str, Label | None] | None
-) -> None:
-    assert judged(outcome, asked) == found

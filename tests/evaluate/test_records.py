@@ -1,4 +1,4 @@
-"""Rows as records."""
+"""Rows as records, and where their parts are."""
 
 from __future__ import annotations
 
@@ -6,34 +6,110 @@ import json
 
 import pytest
 
+from ragspan.evaluate import evaluate
 from ragspan.evaluate.records import RecordReader
 from ragspan.evaluate.rows import BadRow
 from ragspan.evaluate.tables import table_of
+from ragspan.exceptions import TableError
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Faithfulness
 from ragspan.records import RagRecord
 
 RECORD = RagRecord(question="q", contexts=["ab", "c"], response="r", status="aborted", tags=("beta",))
+NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}
+PLAIN = {"question": "q", "contexts": "c", "answer": "r"}
+TWO_ANSWERS = {"question": "q", "contexts": ["c"], "answer": "a", "response": "r"}
 
 
-def read(*rows, **choices):
+def read(*rows, by=(), **choices):
     table = table_of(list(rows))
-    reader = RecordReader(choices, table, by=["model"] if isinstance(rows[0], dict) and "model" in rows[0] else ())
+    reader = RecordReader(choices, table, by=by)
     return [reader.read(entry) for entry in table.entries], reader
 
 
+def parts_of(row, **choices):
+    ((found,), _) = read(row, **choices)
+    contexts = [context.text for context in found.record.contexts]
+    return found.record.question, contexts, found.record.response
+
+
+@pytest.mark.parametrize(
+    ("row", "choices", "expected"),
+    [
+        (
+            NESTED,
+            {"contexts": "prediction.contexts", "answer": lambda row: row["question"].upper()},
+            ("q", ["a"], "Q"),
+        ),
+        (NESTED, {"contexts": "question", "answer": "prediction.answer"}, ("q", ["q"], "literal")),
+        (
+            {"question": "q", "prediction": '{"deep": {"answer": "r"}}'},
+            {"contexts": "question", "answer": "prediction.deep.answer"},
+            ("q", ["q"], "r"),
+        ),
+        (TWO_ANSWERS, {"answer": "response"}, ("q", ["c"], "r")),
+    ],
+    ids=["name, path, function", "a column called like a path", "JSON text", "before known names"],
+)
+def test_parts_are_read_by_name_path_and_function(row, choices, expected):
+    assert parts_of(row, **choices) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "choices", "message"),
+    [
+        (PLAIN, {"answer": "anwser"}, "response; there are: 'question', 'contexts', 'answer'; did you mean 'answer'"),
+        (PLAIN, {"answer": "output"}, "name the right one with answer_column= or --answer-column"),
+        (
+            TWO_ANSWERS,
+            {},
+            r"several columns may be the response: 'answer', 'response'; .* name the right one with answer",
+        ),
+        (
+            {"frage": "", "fund": "", "antwort": ""},
+            {},
+            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column; contexts in several columns: give it once for each$",
+        ),
+    ],
+)
+def test_a_column_that_is_missing_or_not_clear_is_an_error_that_names_what_there_is(row, choices, message):
+    with pytest.raises(TableError, match=message):
+        read(row, **choices)
+
+
+def test_contexts_may_be_in_several_columns():
+    rows = [{"question": "q", "one": "a", "two": '["b", "c"]', "answer": "r"}, {"question": "q", "answer": "r"}]
+    (first, second), reader = read(*rows, contexts=["one", "two"])
+
+    assert [context.text for context in first.record.contexts] == ["a", "b", "c"]
+    assert second.record.contexts is None
+    assert "contexts from 'one and two'" in reader.columns_read
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"user_input": "q", "retrieved_contexts": ["c"], "response": "r", "reference": "x", "reference_contexts": []},
+        {"question": "q", "contexts": ["c"], "answer": "r", "ground_truth": "x"},  # Ragas before 0.2
+        {"input": "q", "actual_output": "r", "expected_output": "x", "retrieval_context": ["c"], "context": ["y"]},
+        {"input": "q", "actualOutput": "r", "expectedOutput": "y", "retrievalContext": ["c"], "context": None},
+        {"app_id": 1, "record_id": "a", "input": "q", "output": "r", "contexts": ["c"]},  # TruLens
+        {"inputs.question": "q", "outputs.answer": "r", "outputs.contexts": ["c"], "reference.answer": "x"},
+        {"inputs": '{"question": "q"}', "outputs": '{"answer": "r", "contexts": ["c"]}', "error": ""},  # LangSmith
+    ],
+)
+def test_the_names_of_other_tools_are_recognized_and_told_in_a_line(row):
+    assert parts_of(row) == ("q", ["c"], "r")
+    assert read(row)[1].columns_read.startswith("reading question from '")
+
+
 def test_a_row_becomes_a_record_with_all_that_it_has(rows):
-    (entry,), _ = read({**rows[0], "model": "m", "metadata": '{"tenant": "t"}'})
+    (entry,), _ = read({**rows[0], "model": "m", "metadata": '{"tenant": "t"}'}, by=["model"])
     record = entry.record
 
     assert (entry.row, record.record_id, record.question, record.response) == (1, "a", "q1", "r1")
     assert [context.text for context in record.contexts] == ["one", "two"]
     assert record.metadata == {"model": "m", "tenant": "t"}
-
-
-def test_rows_without_an_id_are_named_by_their_number(rows):
-    del rows[0]["id"], rows[1]["id"]
-    entries, _ = read(*rows[:2])
-
-    assert [entry.record.record_id for entry in entries] == ["row-1", "row-2"]
 
 
 def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
@@ -58,3 +134,15 @@ def test_what_no_record_can_hold_makes_a_bad_row_that_quotes_nothing(rows, chang
 
     assert bad == BadRow(row=1, reason=reason)
     assert isinstance(good, BadRow) == bool(choices)
+
+
+def test_a_column_of_retrieved_documents_gives_causes_as_well():
+    fee, settled = "The annual fee of the silver card is 49 euros, payable in March.", "Beta settles payments at night."
+    row = {"question": "What is the fee?", "contexts": [settled], "retrieved": [settled, fee], "answer": fee}
+    evaluation = evaluate([row], metrics=[Faithfulness(OverlapJudge())])
+
+    assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 1}
+    (worst,) = evaluation.worst_by("faithfulness")
+    assert worst.outcomes["faithfulness"].losses == (
+        "Document 2 of search, which did not reach the prompt, supports a claim that the contexts do not."
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 import stat
@@ -12,7 +11,7 @@ import pytest
 from programs import run_python
 
 from ragspan.config import Settings
-from ragspan.evaluate.row_file import partial_of
+from ragspan.evaluate.rows import partial_of
 from ragspan.evaluate.running import Plan
 from ragspan.evaluate.running import run as evaluate_as_planned
 
@@ -119,30 +118,11 @@ def feed():
     row = json.dumps({"question": "q", "contexts": ["c"] * 100, "answer": "c"}) + "\\n"
     for _ in range(800):  # more than a pipe holds: the command is reading when the last of it is written
         os.write(writing, row.encode())
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), int(sys.argv[2]))
 
 threading.Thread(target=feed, daemon=True).start()
 from ragspan.cli import app
 app(["evaluate", "-", "--metrics", "context_utilization", "--output", sys.argv[1]])
-"""
-
-KILLED = """
-import os, signal, sys
-from ragspan.evaluate import evaluate
-from ragspan.outcomes import Score
-
-table, output, dies_at, resume = sys.argv[1:]
-
-class Deadly:
-    name = "deadly"
-
-    async def score(self, record):
-        if record.question == dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return Score(value=len(record.response) / 100, explanation=record.question)
-
-evaluation = evaluate(table, ["faithfulness", Deadly()], output=output, resume=resume == "True")
-print(evaluation.rows, len(evaluation.worst))
 """
 
 
@@ -153,7 +133,7 @@ def program(source, *arguments):
 @pytest.mark.slow
 def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
     output = tmp_path / "r.jsonl"
-    done = program(INTERRUPTED, output)
+    done = program(INTERRUPTED, output, int(signal.SIGINT))
 
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
     assert f"What is done is saved in {partial_of(output)}: continue with the same command and --resume." in done.stderr
@@ -165,28 +145,9 @@ def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
 
 
 @pytest.mark.slow
-def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path):
-    table, whole, output = tmp_path / "table.jsonl", tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
-    rows = [
-        {
-            "question": f"q{number}",
-            "contexts": [f"The tower has {number} steps."],
-            "answer": f"It has {number % 7} steps." * (number % 3),
-        }
-        for number in range(300)
-    ]
-    rows[20]["answer"] = ["no text"]
-    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+def test_sigterm_ends_the_command_without_a_word_of_a_timeout_that_nobody_set(tmp_path):
+    done = program(INTERRUPTED, tmp_path / "r.jsonl", int(signal.SIGTERM))
 
-    uninterrupted = program(KILLED, table, whole, "never", False)
-    killed = program(KILLED, table, output, "q150", False)
-    rows_kept = partial_of(output).read_bytes().count(b"\n") - 1
-    twice = program(KILLED, table, output, "q250", True)
-    resumed = program(KILLED, table, output, "never", True)
-
-    assert (killed.returncode, twice.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
-    assert 0 < rows_kept <= 150
-    assert (resumed.returncode, resumed.stderr) == (0, "")
-    assert resumed.stdout == uninterrupted.stdout
-    assert output.read_bytes() == whole.read_bytes()
-    assert not partial_of(output).exists()
+    assert done.returncode == -signal.SIGTERM
+    assert "RAGSPAN_EXIT_TIMEOUT" not in done.stderr
+    assert partial_of(tmp_path / "r.jsonl").exists()

@@ -7,7 +7,6 @@ import statistics
 
 import pytest
 
-from ragspan.evaluate.evaluated import WORST_KEPT
 from ragspan.evaluate.progress import RunProgress, progress_on_stderr
 from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import MetricTally
@@ -47,7 +46,8 @@ def do(progress, rows):
 
 def test_a_line_tells_rows_rate_means_bad_rows_cost_and_the_time_left(clock):
     file = io.StringIO()
-    progress = RunProgress(("m",), lambda done: done / 100)
+    progress = RunProgress(("m",))
+    progress.share_done = 0.5
     with progress_on_stderr(file=file, clock=clock) as display:
         do(progress, 49)
         progress.add(BadRow(row=50, reason="bad"))
@@ -55,28 +55,3 @@ def test_a_line_tells_rows_rate_means_bad_rows_cost_and_the_time_left(clock):
         display(progress)
 
     assert file.getvalue() == "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900\n"
-
-
-def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(clock):
-    file, progress = io.StringIO(), RunProgress(("m",))
-    with progress_on_stderr(file=file, clock=clock) as display:
-        for second in range(180):
-            progress.outage = f"waiting for the judge of m since {second} s"
-            clock.advance(1)
-            display(progress)
-        assert len(file.getvalue().splitlines()) == 3
-
-        progress.outage = None
-        do(progress, 1)
-        clock.advance(60)
-        display(progress)
-        assert file.getvalue().splitlines()[3].startswith("1 rows")
-
-
-def test_the_lowest_are_kept_and_of_equals_the_earlier_rows():
-    progress = RunProgress(("m",))
-    do(progress, WORST_KEPT + 5)
-    low = EvaluatedRow(row=99, record=RECORD, outcomes={"m": Score(value=0.1)})
-    progress.add(low)
-
-    assert [row.row for row in progress.evaluation().worst_by("m")] == [99, *range(1, WORST_KEPT)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sys
 
 import pandas as pd
 import polars as pl
@@ -12,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from ragspan.evaluate.tables import table_of
-from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.exceptions import TableError
 from ragspan.records import RagRecord
 
 ROWS = [{"question": "a", "contexts": ["x", "y"]}, {"question": None, "contexts": []}]
@@ -52,7 +51,7 @@ def pandas_frame(rows):
     return pd.DataFrame(rows, index=[7, 7])
 
 
-@pytest.mark.parametrize("make", [pandas_frame, pl.DataFrame, pl.LazyFrame, pa.Table.from_pylist, lambda _: DataSet()])
+@pytest.mark.parametrize("make", [pandas_frame, pl.DataFrame, lambda _: DataSet()])
 def test_rows_of_frames_and_data_sets_are_read(make, split):
     table = table_of(make(ROWS))
 
@@ -67,7 +66,7 @@ def test_generators_of_dictionaries_and_records_are_read_once_and_not_to_their_e
     good, bad = split(table_of(row for row in [ROWS[0], record, "text"]))
 
     assert data_of(good) == [ROWS[0], record]
-    assert [(entry.row, entry.reason) for entry in bad] == [(3, "it is a str, but should be a dictionary or a record")]
+    assert [(entry.row, entry.data) for entry in bad] == [(3, "it is a str, but should be a dictionary or a record")]
     endless = table_of({"question": str(number)} for number in iter(int, 1))
     assert next(endless.entries).data == {"question": "0"}
 
@@ -93,8 +92,7 @@ def test_what_is_no_table_is_an_error(data, message):
         (None, "absent.csv", TableError, "No such file"),
         (b"question\na\n", "t.parquet", TableError, "cannot be read as Parquet"),
         (b"\xef\xbb\xbf\n", "t.csv", TableError, "is empty"),
-        (b"question\na\n", "t.csv.gz", TableError, "cannot be decompressed"),
-        (gzip.compress(b"question\n" * 1000, mtime=0)[:-10], "t.jsonl.gz", TableError, "cannot be decompressed"),
+        (gzip.compress(b"question\n" * 1000, mtime=0), "t.csv.gz", TableError, "is not UTF-8 text .*: unpack it"),
         (b"a,b,a\n", "t.csv", TableError, "has the column 'a' 2 times"),
         (
             b'[{"a": 1}\n{"a": 2}]',
@@ -107,7 +105,7 @@ def test_what_is_no_table_is_an_error(data, message):
             b"abc\nd\xfce\n",
             "t.csv",
             TableError,
-            "the byte 0xfc, about line 2.: save it as UTF-8",
+            "the byte 0xfc, about line 2.: unpack it, or save it as UTF-8",
         ),
         (b"a\r\n" * 30_001 + b"\xfc\n", "t.csv", TableError, "about line 30002"),
     ],
@@ -121,11 +119,9 @@ def test_a_file_that_is_no_table_is_an_error(read, tmp_path, data, name, error, 
     ("data", "name", "rows"),
     [
         (b"question\na\n", "t.txt", [{"question": "a"}]),
-        (gzip.compress(b"question\na\n", mtime=0), "t.csv.gz", [{"question": "a"}]),
         (b"question\ta\tb\nx\ty\tz\n", "t.tsv", [{"question": "x", "a": "y", "b": "z"}]),
         (b'{"a": "x"}\n', "t", [{"a": "x"}]),
         (b'{"ragspan_run": {"format": 6}}\n{"row": 1, "a": "x"}\n', "t.jsonl", [{"row": 1, "a": "x"}]),
-        ("a\nb".encode("utf-16"), "t.csv", [{"a": "b"}]),
         (b"question,answer\n", "t.csv", []),
         (b" [ ] ", "t.json", []),
         (b"a;b;c\nx;y;z\n", "t.csv", [{"a": "x", "b": "y", "c": "z"}]),
@@ -155,15 +151,15 @@ def test_rows_are_dictionaries_with_their_number_and_line(read):
 @pytest.mark.parametrize(
     ("rows", "kept", "told"),
     [
-        (b"b\na,r\n", [2], "row 1 (line 2): it has 1 cells, but the header has 2"),
-        (b'"a"b,r\nc,s\n', [2], "row 1 (line 2): it is not CSV: ',' expected after '\"'"),
+        (b"b\na,r\n", [2], "it has 1 cells, but the header has 2"),
+        (b'"a"b,r\nc,s\n', [2], "it is not CSV: ',' expected after '\"'"),
     ],
 )
 def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told):
     good, (bad,) = read(b"question,answer\n" + rows)
 
     assert [entry.row for entry in good] == kept
-    assert told in str(bad)
+    assert (bad.row, bad.line, bad.data) == (1, 2, told)
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------
@@ -173,10 +169,10 @@ def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing
     good, bad = read(b'{"question": "a"}\n\n{"answer": secret}\n[1]\n' + b"[" * 100_000 + b'\n{"a": 1}', "t.jsonl")
 
     assert (places(good), places(bad)) == ([(1, 1), (5, 6)], [(2, 3), (3, 4), (4, 5)])
-    assert [entry.reason for entry in bad] == [
+    assert [entry.data for entry in bad] == [
         "it is not JSON: Expecting value, at column 12",
         "it is a list, but should be an object",
-        "it is not JSON: nested too deep",
+        "it is not JSON: nested too deep, or with a number of thousands of digits",
     ]
 
 
@@ -195,9 +191,3 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
     assert (list(table.columns), table.count) == (["question", "prediction", "scores"], 3)
     good, bad = split(table)
     assert (data_of(good), [entry.row for entry in good], bad) == (rows, [1, 2, 3], [])
-
-
-def test_without_pyarrow_it_says_what_to_install(read, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigurationError, match=r"ragspan\[datasets\]"):
-        read(b"", "t.parquet")

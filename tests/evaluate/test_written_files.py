@@ -7,9 +7,6 @@ import os
 
 import pytest
 
-from ragspan.evaluate import evaluate
-from ragspan.exceptions import ConfigurationError
-
 ROW = {"question": "q", "contexts": ["Beta settles."], "response": "Beta settles."}
 
 
@@ -44,15 +41,3 @@ def test_a_baseline_is_not_replaced_by_the_run_that_is_compared_with_it(command,
 
     assert (done.exit_code, (tmp_path / "before.jsonl").read_bytes()) == (2, before)
     assert "the baseline of --compare" in done.stderr
-
-
-def test_one_file_is_not_written_twice(command, table):
-    done = command("evaluate", "t.jsonl", "-o", "o.jsonl", "--json", "./o.jsonl")
-
-    assert done.exit_code == 2
-    assert "--json 'o.jsonl' is the same file as --output 'o.jsonl'" in done.stderr
-
-
-def test_the_function_refuses_too(table):
-    with pytest.raises(ConfigurationError, match="the output"):
-        evaluate(table, output=table.parent / "link.jsonl")

@@ -1,4 +1,4 @@
-"""What the real `openai` client reads of an answer, and what it logs of an address."""
+"""What the real `openai` client sends where, and what it logs of an address."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import asyncio
 import io
 import json
 import logging
-import time
-import tracemalloc
-import zlib
 from http.client import parse_headers
 
 import pytest
-from servers.raw import RawServer, head
+from servers.raw import RawServer
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.clients import MAX_BODY
 from ragspan.judges.openai import OpenAIJudge
 
 ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}).encode()
@@ -60,78 +56,18 @@ def text_by(judge):
     return completion.text
 
 
-def endless(chunk=b"x" * 65_536):
-    while True:
-        yield chunk
-
-
-def peak_while(work):
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def endless_gzip():
-    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
-    while True:
-        yield packing.compress(b"y" * (1 << 20)) + packing.flush(zlib.Z_SYNC_FLUSH)
-
-
-@pytest.mark.parametrize(
-    ("status", "chunks", "headers"),
-    [(200, endless, {}), (200, endless_gzip, {"Content-Encoding": "gzip"})],
-    ids=["endless", "endless bomb"],
-)
-def test_a_body_without_end_takes_no_more_memory_than_the_bound(endpoint, status, chunks, headers):
-    endpoint.status, endpoint.headers, endpoint.chunks = status, headers, chunks
-
-    def fail():
-        with pytest.raises(JudgeError) as failure:
-            ask(endpoint)
-        assert failure.value.error_type == {200: "InvalidResponse", 500: "InternalServerError"}[status]
-        assert len(str(failure.value)) < 400
-
-    fail()  # what is imported and kept at the first time is not counted
-    assert peak_while(fail) < 8 * MAX_BODY
-
-
-@pytest.mark.parametrize("status", [302, 307])
-@pytest.mark.parametrize(
-    "elsewhere",
-    ["http://localhost:{port}/v1/x", "//localhost:{port}/v1/x"],
-)
-def test_no_byte_of_the_texts_follows_a_redirect_to_another_origin(endpoint, status, elsewhere):
+def test_no_byte_of_the_texts_follows_a_redirect(endpoint):
     with Endpoint() as other:
-        endpoint.status, endpoint.headers = status, {"Location": elsewhere.format(port=other.port)}
-        with pytest.raises(JudgeError) as failure:
+        endpoint.status, endpoint.headers = 307, {"Location": f"http://localhost:{other.port}/v1/x"}
+        with pytest.raises(JudgeError, match=r"HTTP 307.*give base_url=") as failure:
             ask(endpoint)
 
     assert other.asked == []
-    assert f"HTTP {status}: it redirects to " in str(failure.value)
-    assert "give base_url=" in str(failure.value)
     assert failure.value.outage
 
 
-@pytest.mark.parametrize("begun", [head(1_000_000)], ids=["body"])
-def test_an_endpoint_that_drips_holds_a_try_no_longer_than_its_timeout(monkeypatch, begun):
-    monkeypatch.setenv("NO_PROXY", "*")
-    server = RawServer(lambda: server.dripping(begun))
-    with server:
-        started = time.monotonic()
-        with pytest.raises(JudgeError) as failure:
-            text_by(OpenAIJudge("m", base_url=server.url, api_key="sk-key", timeout=0.3, max_retries=1))
-
-        assert len(server.requests) == 2
-    assert failure.value.error_type == "APITimeoutError"
-    assert time.monotonic() - started < 30, "it drips for ever"
-
-
-@pytest.mark.parametrize("level", [logging.DEBUG])
-def test_no_credentials_of_an_address_are_logged(endpoint, caplog, level):
-    with caplog.at_level(level):
+def test_no_credentials_of_an_address_are_logged(endpoint, caplog):
+    with caplog.at_level(logging.DEBUG):
         assert ask(endpoint, credentials="bob:pa55w0rd@", at="/T0KEN1/v1", query="?apikey=qu3ry") == "yes"
 
     path, headers = endpoint.asked[0]

@@ -43,7 +43,7 @@ def test_a_model_has_the_price_of_the_table_whatever_its_date(model, price):
     ("host", "price"),
     [
         ("api.openai.com", MINI),
-        ("EU.api.openai.com", MINI),
+        ("eu.api.openai.com", None),
         ("our-resource.openai.azure.com", MINI),
         ("api.openai.com.evil.example", None),
     ],

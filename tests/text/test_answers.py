@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.text.answers import parts_of, stated, states_nothing
+from ragspan.text.answers import stated, states_nothing
+
+FACT = "The warranty lasts 24 months."
+TABLE = "| Fare | Bags |\n|---|---|\n| Light | none |\n| Classic | one |"
 
 
 def left_of(answer):
@@ -16,30 +17,35 @@ def left_of(answer):
     return " ".join(stated(answer).split()).replace(" .", ".").replace(" ,", ",")
 
 
-def kinds_in(answer):
-    return [part.kind for part in parts_of(answer)]
+CITATIONS = " [1]¦ [1, 2]¦ (Source: warranty.pdf, p. 12)¦ (Policy Handbook, 2023)¦ ([source](https://example.com/w?id=12))¦【4†source】¦<sup>2</sup>¦ [Handbook]"
+
+
+@pytest.mark.parametrize("mark", CITATIONS.split("¦"))
+def test_a_citation_states_nothing_wherever_it_stands(mark):
+    assert left_of(f"The warranty lasts 24 months{mark}. Returns are free.") == f"{FACT} Returns are free."
 
 
 @pytest.mark.parametrize(
-    "mark",
+    ("answer", "fact"),
     [
-        " [1]",
-        " [1, 2]",
-        " [^1]",
-        " (Source: warranty.pdf, p. 12)",
-        " (Policy Handbook, 2023)",
-        " ([source](https://example.com/w?id=12))",
-        " (https://example.com/returns)",
-        "【4†source】",
-        "<sup>2</sup>",
-        " [Handbook]",
+        (f"{FACT}\n\nSources:\n[1] warranty.pdf\n[2] returns.pdf", FACT),
+        (f"{FACT}\n\nQuellen:\n1. Garantie.pdf", FACT),
+        (f"{FACT}\n\n参考资料：\n- 保修.pdf", FACT),
+        ("Based on the provided context, the warranty lasts 24 months.", FACT),
+        ("The documentation states that the warranty lasts 24 months.", FACT),
+        ("The port, according to the manual, is 5432.", "The port, is 5432."),
+        ("Laut Handbuch beträgt die Garantie 24 Monate.", "Beträgt die Garantie 24 Monate."),
+        ("提供された資料によると、保証期間は24か月です。", "保証期間は24か月です。"),
+        ("根据提供的文档，保修期为24个月。", "保修期为24个月。"),
+        ("<think>It may be 12.</think>It is 24.", "It is 24."),
+        ("It may be 12.</thinking>\nIt is 24.", "It is 24."),
+        ("It is 24.\n<think>Is it 12", "It is 24."),
+        ("## Warranty\n\n```python\nconnect(port=5432)\n```", "connect(port=5432)"),
+        (f"It depends on your fare:\n\n{TABLE}", "| Light | none | | Classic | one |"),
     ],
 )
-def test_a_citation_states_nothing_wherever_it_stands(mark):
-    assert (
-        left_of(f"The warranty lasts 24 months{mark}. Returns are free.")
-        == "The warranty lasts 24 months. Returns are free."
-    )
+def test_what_stands_around_a_fact_states_nothing(answer, fact):
+    assert left_of(answer) == fact
 
 
 @pytest.mark.parametrize(
@@ -48,89 +54,20 @@ def test_a_citation_states_nothing_wherever_it_stands(mark):
         "It opened in the capital (Paris, 1889).",
         "The room is 25 m² large.",
         "Payments are due in 30 days (45 for members).",
-        "Call `client.get(items[0])` first.",
+        "Based on the context, it is not possible to say when it opened. The text does not state that it is open.",
     ],
 )
-def test_what_looks_like_a_citation_and_states_a_fact_stays(fact):
-    assert left_of(fact).replace("```", "") == " ".join(fact.replace("```", "").split())
+def test_what_looks_like_a_decoration_and_states_a_fact_stays(fact):
+    assert left_of(fact) == fact
 
 
 @pytest.mark.parametrize(
-    "sources",
-    [
-        "Sources:\n[1] warranty.pdf\n[2] returns.pdf",
-        "[^1]: warranty.pdf",
-        "Quellen:\n1. Garantie.pdf",
-        "参考资料：\n- 保修.pdf",
-    ],
-)
-def test_a_list_of_sources_states_nothing(sources):
-    assert left_of(f"The warranty lasts 24 months.\n\n{sources}") == "The warranty lasts 24 months."
-
-
-@pytest.mark.parametrize(
-    ("framed", "fact"),
-    [
-        ("Based on the provided context, the warranty lasts 24 months.", "The warranty lasts 24 months."),
-        ("The documentation states that the warranty lasts 24 months.", "The warranty lasts 24 months."),
-        ("The port, according to the manual, is 5432.", "The port, is 5432."),
-        ("Laut Handbuch beträgt die Garantie 24 Monate.", "Beträgt die Garantie 24 Monate."),
-        ("Selon le contexte fourni, la garantie dure 24 mois.", "La garantie dure 24 mois."),
-        ("Согласно документу, гарантия длится 24 месяца.", "Гарантия длится 24 месяца."),
-        ("提供された資料によると、保証期間は24か月です。", "保証期間は24か月です。"),
-        ("根据提供的文档，保修期为24个月。", "保修期为24个月。"),
-    ],
-)
-def test_a_phrase_that_names_the_source_hides_nothing_and_states_nothing(framed, fact):
-    assert left_of(framed) == fact
-
-
-def test_what_a_source_is_said_not_to_say_stays_whole():
-    answer = "Based on the context, it is not possible to say when it opened. The text does not state that it is open."
-
-    assert left_of(answer) == answer
-
-
-@pytest.mark.parametrize(
-    "polite",
-    [
-        "Hello! How can I help you today?",
-        "Let me know if you need anything else!",
-        "Gern geschehen!",
-        "N'hésitez pas à me contacter.",
-        "Если у вас есть вопросы, обращайтесь!",
-        "お気軽にお問い合わせください。",
-    ],
-)
+    "polite", ["Hello! How can I help you today?", "Let me know if you need anything else!", "Gern geschehen!", "お気軽にお問い合わせください。"]
+)  # fmt: skip
 def test_greetings_offers_and_questions_back_state_nothing(polite):
     assert states_nothing(polite)
 
 
-def test_thoughts_are_left_out_also_without_their_opening_tag():
-    assert left_of("<think>It may be 12.</think>It is 24.") == "It is 24."
-    assert left_of("It may be 12.</thinking>\nIt is 24.") == "It is 24."
-    assert left_of("It is 24.\n<think>Is it 12") == "It is 24."
-    assert left_of("[THINK]It may be 12.[/THINK] It is 24.") == "It is 24."
-
-
-def test_headings_without_a_number_and_the_marks_of_code_and_tables_state_nothing():
-    answer = "## Warranty\n\n| Product | Months |\n|---|---|\n| Lamp | 24 |\n\n```python\nconnect(port=5432)\n```"
-
-    assert left_of(answer) == "| Lamp | 24 | connect(port=5432)"
-    assert kinds_in("## Warranty of 24 months") == []
-
-
 @given(st.text(max_size=300))
-def test_parts_lie_in_the_answer_in_order_and_every_character_keeps_its_place(answer):
-    parts = parts_of(answer)
-
-    assert all(0 <= part.start < part.end <= len(answer) for part in parts)
-    assert all(one.end <= other.start for one, other in pairwise(parts))
+def test_every_character_keeps_its_place(answer):
     assert len(stated(answer)) == len(answer)
-
-
-def test_a_sentence_that_announces_a_table_states_nothing():
-    table = "| Fare | Bags |\n|---|---|\n| Light | none |\n| Classic | one |"
-
-    assert left_of(f"It depends on your fare:\n\n{table}").startswith("| Light")
-    assert left_of(f"Two of 3 fares include bags:\n\n{table}").startswith("Two of 3 fares")

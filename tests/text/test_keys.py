@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from ragspan.text.keys import is_content, key, keys, readable, tokens
-from ragspan.text.vocabulary import rows_of, stemmer_of
+from ragspan.text.keys import keys, readable, tokens
+from ragspan.text.stemming import english_stem
+from ragspan.text.vocabulary import rows_of
 
 
 @pytest.mark.parametrize(
@@ -14,12 +15,9 @@ from ragspan.text.vocabulary import rows_of, stemmer_of
         ("3rd", "3"),
         ("1,234,567", "1234567"),
         ("5 pm", "17:00"),
-        ("12 am", "0:00"),
         ("per cent", "%"),
         ("Sept", "September"),
-        ("U.S.", "US"),
         ("don't", "not"),
-        ("company's", "company"),
         ("running", "runs"),
         ("cafe\u0301", "café"),
     ],
@@ -33,9 +31,8 @@ def test_forms_of_a_word_have_the_stems_that_snowball_gives_them():
         word for name in ("antonyms", "synonyms", "irregular_verbs") for row in rows_of(f"en/{name}") for word in row
     }
     words |= {word + ending for word in words for ending in ("s", "ed", "ing", "ly", "ation", "ness", "ize")}
-    stem = stemmer_of("english")
 
-    differing = {word for word in words if stem(word) != EnglishStemmer().stemWord(word)}
+    differing = {word for word in words if english_stem(word) != EnglishStemmer().stemWord(word)}
 
     assert len(differing) < len(words) / 100
 
@@ -47,10 +44,6 @@ def test_tokens_are_words_numbers_times_percent_and_currency_signs():
         *["At", "5:30p.m.", "Dr", "O'Brien", "paid", "$", "1,250.50", "12", "%", "for", "B", "12"],
         *["really", "good", "stuff", "in", "the", "U.S.", "today"],
     ]
-
-
-def test_stop_words_and_negations_are_no_content():
-    assert list(filter(is_content, keys("It is not in the museum, isn't it?"))) == [key("museum")]
 
 
 def test_readable_text_has_ascii_quotes_and_none_of_what_no_encoder_takes():

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragspan_hhem.prompt import PairFinding
+from ragspan_hhem.model import Finding
 
 PROMPT = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
 """As the model's authors published it."""
@@ -139,18 +139,17 @@ def buckets(length):
 
 
 class LetterClassifier:
-    """Finds a claim as probable as its number of letters in hundredths, three at a time, and keeps the batches."""
+    """Finds a claim as probable as its number of letters in hundredths, and keeps the batches."""
 
     def __init__(self):
         self.batches = []
 
     def findings(self, pairs):
-        for start in range(0, len(pairs), 3):
-            yield self.compute(pairs[start : start + 3])
+        return self.compute(pairs)
 
     def compute(self, pairs):
         self.batches.append([pair.claim for pair in pairs])
-        return [PairFinding(probability=len(pair.claim) / 100) for pair in pairs]
+        return [Finding(len(pair.claim) / 100) for pair in pairs]
 
 
 @pytest.fixture

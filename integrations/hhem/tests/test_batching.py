@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import queue
 import threading
@@ -61,27 +60,12 @@ def computer(letter_classifier):
     return BatchComputer(lambda: letter_classifier)
 
 
-@pytest.fixture
-def busy(computer, letter_classifier, guard):
-    """Computing the claim "first", until the doorkeeper lets it go on."""
-    doorkeeper = letter_classifier.compute = guard(letter_classifier.compute)
-    first = ask(computer, "first")
-    doorkeeper.wait_for_arrival()
-    yield doorkeeper
-    doorkeeper.admit_all()
-    first.result(PATIENCE)
-
-
 def ask(computer, *claims):
     return computer.ask([Pair(contexts=(), claim=claim) for claim in claims])
 
 
 def probabilities(answer):
     return [finding.probability for finding in answer.result(PATIENCE)]
-
-
-def workers():
-    return [thread for thread in threading.enumerate() if thread.name == "ragspan-hhem"]
 
 
 def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter_classifier, guard):
@@ -130,21 +114,6 @@ def test_if_it_cannot_be_loaded_all_fail_that_wait(letter_classifier, guard, err
         assert failed.value.outage
 
 
-def test_a_failed_load_is_logged_once_and_tried_again_after_a_minute(letter_classifier, clock, caplog):
-    load = failing(JudgeError("hhem_reference_mismatch", "other weights"), then=letter_classifier)
-    computer = BatchComputer(load, clock=clock)
-    for seconds in (0, 30, 29):
-        clock.advance(seconds)
-        with pytest.raises(JudgeError, match="other weights"):
-            ask(computer, "one").result(PATIENCE)
-    clock.advance(1)
-
-    assert probabilities(ask(computer, "three")) == [0.05]
-    assert caplog.record_tuples == [
-        ("ragspan", logging.WARNING, "HHEM does not score (hhem_reference_mismatch): other weights")
-    ]
-
-
 class PanicError(BaseException):
     """As the tokenizer raises it, which is no `Exception`."""
 
@@ -164,15 +133,6 @@ def test_what_fails_over_a_question_fails_no_other(computer, letter_classifier, 
         bad.result(PATIENCE)
     assert failed.value.error_type == "hhem_failed"
     assert probabilities(good) == [0.04]
-
-
-def test_what_nobody_waits_for_any_more_is_not_computed(computer, letter_classifier, busy):
-    given_up, wanted = ask(computer, "given", "up"), ask(computer, "wanted")
-    assert given_up.cancel()
-    busy.admit_all()
-
-    assert probabilities(wanted) == [0.06]
-    assert letter_classifier.batches == [["first"], ["wanted"]]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

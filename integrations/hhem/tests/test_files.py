@@ -10,7 +10,6 @@ import sys
 import pytest
 from servers.http import LocalHttp
 
-from ragspan.exceptions import JudgeError
 from ragspan_hhem import model as files
 
 FIND = """
@@ -88,19 +87,3 @@ def test_nothing_is_downloaded_offline(hub, find):
     assert f"hf download {files.MODEL} model.safetensors --revision {files.REVISION}" in message
     assert "give model= a folder" in message
     assert hub.asked == []
-
-
-def test_a_copy_of_the_models_own_files_gets_the_tokenizer_of_its_foundation(hub, find, tmp_path):
-    (tmp_path / "model.safetensors").write_text("the weights")
-
-    assert find(tmp_path)[0] == "the weights"
-    assert hub.asked == [f"/{files.FOUNDATION}/resolve/{files.FOUNDATION_REVISION}/tokenizer.json"]
-
-
-@pytest.mark.parametrize("name", ["config.json", "model-00001-of-00002.safetensors", "pytorch_model.bin"])
-def test_a_folder_without_weights_that_can_be_read_is_refused(tmp_path, name):
-    (tmp_path / name).touch()
-
-    with pytest.raises(JudgeError, match=r"holds no model\.safetensors$") as refused:
-        files.find_files(str(tmp_path), "main")
-    assert refused.value.error_type == "hhem_unavailable"

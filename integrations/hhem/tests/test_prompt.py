@@ -70,14 +70,6 @@ def test_long_passages_are_cut_to_the_same_length_and_short_ones_stay_whole(fit)
     assert remark == "the classifier read only 28 tokens of the contexts"
 
 
-def test_what_could_never_be_read_is_not_tokenized(fit, words):
-    """Tokenizing takes time by the character, and blanks take no tokens."""
-    _, remark = fit(f"start{' ' * 100_000}end")
-
-    assert max(map(len, words.asked)) < 10_000
-    assert remark == "the classifier read only 1 tokens of the contexts"
-
-
 @settings(max_examples=200)
 @given(premise=texts, claim=texts)
 def test_the_tokens_are_those_of_the_whole_prompt(tokenizer, premise, claim):

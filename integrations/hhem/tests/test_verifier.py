@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord
 from ragspan_hhem import HHEMVerifier
 
@@ -48,30 +47,6 @@ async def test_a_claim_on_the_threshold_is_supported(make_verifier, record):
     assert [at.supported, above.supported] == [True, False]
 
 
-@pytest.mark.parametrize("contexts", [None, [], [" ", "\n"]])
-async def test_without_passages_there_are_no_verdicts(make_verifier, contexts):
-    record = RagRecord(question="q", contexts=contexts, response="r")
-
-    assert await make_verifier().verify_claims(record, CLAIMS) == []
-
-
 def test_verifiers_that_want_the_same_share_one_model(make_verifier):
     assert make_verifier()._computer is make_verifier(threshold=0.7)._computer
     assert make_verifier()._computer is not make_verifier(max_tokens=512)._computer
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "message"),
-    [
-        ("model", " ", "model is ' ', but should be a text that is not empty"),
-        ("batch_size", 0, "batch_size is 0, but should be a whole number, at least 1"),
-        ("max_tokens", 127, "max_tokens is 127, but should be a whole number, at least 128"),
-        ("threshold", 1.1, "threshold is 1.1, but should be a number from 0 to 1"),
-        ("reference_check", "no", "reference_check is 'no', but should be True or False"),
-    ],
-)
-def test_a_wrong_argument_is_refused_by_name(argument, value, message):
-    with pytest.raises(ConfigurationError) as refused:
-        HHEMVerifier(**{argument: value})
-
-    assert str(refused.value) == message

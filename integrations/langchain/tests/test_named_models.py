@@ -85,7 +85,7 @@ def test_an_argument_that_the_model_does_not_take_is_an_error_without_its_value(
 
 
 def test_the_price_and_the_limits_are_those_of_the_judge():
-    judge = named_judge("langchain:openai:gpt-test", api_key=KEY, price="1/2", max_context_chars=500)
+    judge = named_judge("langchain:openai:gpt-test", api_key=KEY, price=[1, 2], max_context_chars=500)
 
     assert isinstance(judge, LLMJudge)
     assert judge.price.output == 2.0

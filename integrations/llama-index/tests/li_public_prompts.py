@@ -5,29 +5,21 @@ from __future__ import annotations
 import json
 
 from li_agents import agent, ask, concludes, reasoning_agent, thinks
-from li_chats import after, chat_engine
 from li_model import calls
 from li_programs import (
     ANSWER,
     CELLO,
     PASSAGES,
     QUESTION,
-    FixedRetriever,
     ask_model,
     by_hand,
     engine,
-    engine_over,
-    engine_tool,
     retriever,
     tools_know_their_run,
 )
 from li_public import program
 from li_workflows import one_step
 from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
-from llama_index.core.llms import ChatMessage
-from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.program import LLMTextCompletionProgram
-from llama_index.core.prompts import RichPromptTemplate
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.tools import FunctionTool
 from pydantic import BaseModel
@@ -48,18 +40,6 @@ def nodes_in_tags():
     by_hand(answer).query(QUESTION)
 
 
-@program([BARE, PASSAGES["harp"]], background=[("other", "Answer by these.\n-")])
-def nodes_in_a_template_with_a_loop():
-    template = RichPromptTemplate(
-        "Answer by these.\n{% for each in nodes %}\n- {{ each.text }}\n{% endfor %}\nQuestion: {{ question }}"
-    )
-
-    def answer(query):
-        return Settings.llm.complete(template.format(nodes=retriever().retrieve(query), question=query)).text
-
-    by_hand(answer).query(QUESTION)
-
-
 @program([BARE], background=[("other", '[{"id": "cello", "score": 1.0, "text": "')])
 def nodes_as_json():
     def answer(query):
@@ -71,43 +51,11 @@ def nodes_as_json():
     by_hand(answer).query(QUESTION)
 
 
-@program(["Title: instruments\nSays: The cello has four strings and is played sitting down."])
-def nodes_with_a_layout_of_their_own():
-    own = TextNode(
-        id_="c",
-        text=BARE,
-        metadata={"title": "instruments"},
-        text_template="{metadata_str}\nSays: {content}",
-        metadata_template="Title: {value}",
-    )
-    engine_over(FixedRetriever([NodeWithScore(node=own, score=0.5)])).query(QUESTION)
-
-
 class Answered(BaseModel):
     """An answer with the passage that it rests on."""
 
     answer: str
     quote: str
-
-
-@program(
-    [BARE],
-    '{"answer": "Four.", "quote": "four strings"}',
-    response='{"answer":"Four.","quote":"four strings"}',
-    background=[
-        ("other", "Here's a JSON schema to follow:"),
-        ("other", "Output a valid JSON object but do not repeat the schema."),
-    ],
-)
-def an_object_that_a_text_is_parsed_into():
-    def answer(query):
-        asked = LLMTextCompletionProgram.from_defaults(
-            output_cls=Answered, prompt_template_str="Context:\n{context}\n\nQuestion: {query}"
-        )
-        said = asked(context=retriever("cello").retrieve(query)[0].text, query=query)
-        return said.model_dump_json()
-
-    by_hand(answer).query(QUESTION)
 
 
 @program(
@@ -136,16 +84,6 @@ def a_template_whose_variables_are_functions():
     engine("cello", text_qa_template=template).query(QUESTION)
 
 
-@program([CELLO], "four strings cello", ANSWER)
-def a_query_that_is_written_anew_before_the_search():
-    def answer(query):
-        anew = ask_model(f"Write a query for: {query}")
-        nodes = retriever("cello").retrieve(anew)
-        return str(get_response_synthesizer().synthesize(query, nodes))
-
-    by_hand(answer).query(QUESTION)
-
-
 @program([BARE], "Das Cello hat vier Saiten, sagt die Quelle.", ANSWER, background=[("other", "Antworte.")])
 def an_answer_that_is_translated_back():
     def answer(query):
@@ -154,19 +92,6 @@ def an_answer_that_is_translated_back():
         return ask_model(f"Translate into English:\n{german}")
 
     by_hand(answer).query(QUESTION)
-
-
-@program([CELLO], question="And how is the cello played?")
-def a_chat_with_a_cutoff_and_a_history():
-    chat = chat_engine("context", node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.1)])
-    chat.chat("And how is the cello played?", chat_history=after("Hello.", "The harp is played standing, as I said."))
-
-
-@program([CELLO], calls("search", input=QUESTION), ANSWER)
-async def a_tool_whose_answer_is_given_as_it_is():
-    tool = engine_tool("search", "cello")
-    tool.metadata.return_direct = True
-    await ask(agent(tool), QUESTION)
 
 
 @program([BARE], calls("search", query="cello"), ANSWER, marks=[tools_know_their_run])
@@ -233,27 +158,5 @@ async def a_workflow_that_calls_a_tool_beside_its_search():
         stock = str(await tool.acall())
         context = (await retriever("cello").aretrieve(event.query))[0].text
         return (await Settings.llm.acomplete(f"{stock}\n\n{context}\n\n{event.query}")).text
-
-    await one_step(answer).run(query=QUESTION)
-
-
-@program([BARE], background=[("other", "Answer by this.")])
-async def a_workflow_that_chats_with_a_system_message():
-    async def answer(event):
-        context = (await retriever("cello").aretrieve(event.query))[0].text
-        messages = [ChatMessage(f"Answer by this.\n\n{context}", role="system"), ChatMessage(event.query, role="user")]
-        return (await Settings.llm.achat(messages)).message.content
-
-    await one_step(answer).run(query=QUESTION)
-
-
-@program([BARE])
-async def a_workflow_that_streams_its_words():
-    async def answer(event):
-        context = (await retriever("cello").aretrieve(event.query))[0].text
-        said = ""
-        async for each in await Settings.llm.astream_complete(f"{context}\n\n{event.query}"):
-            said += each.delta or ""
-        return said
 
     await one_step(answer).run(query=QUESTION)

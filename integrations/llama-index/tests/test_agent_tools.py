@@ -4,7 +4,7 @@ import json
 
 import pytest
 from captures import Answered
-from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
+from li_agents import agent, ask, retriever_tool
 from li_model import calls
 from li_programs import (
     ANSWER,
@@ -14,11 +14,7 @@ from li_programs import (
     PASSAGES,
     engine,
     engine_tool,
-    ids,
 )
-from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
-from llama_index.core.llms.callbacks import llm_completion_callback
-from llama_index.core.llms.custom import CustomLLM
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.tools import FunctionTool, QueryEngineTool
 
@@ -66,45 +62,6 @@ async def test_a_search(captured, model, tools, said, contexts):
     assert captured.answers() == [Answered(ASKED, contexts, FINAL)]
 
 
-# A model of plain texts
-
-
-class PlainModel(CustomLLM):
-    """Completes texts: an agent's messages become one."""
-
-    says: list[str]
-
-    @property
-    def metadata(self):
-        return LLMMetadata()
-
-    @llm_completion_callback()
-    def complete(self, prompt, formatted=False, **_):
-        return CompletionResponse(text=self.says.pop(0))
-
-    @llm_completion_callback()
-    def stream_complete(self, prompt, formatted=False, **_):
-        text = self.says.pop(0)
-        return (CompletionResponse(text=each, delta=each) for each in [text])
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_whose_words_are_whose_where_a_model_is_given_all_messages_as_one_text(captured, streaming):
-    def weigh(name: str) -> str:
-        """Weighs an instrument."""
-        return f"The {name} weighs thirty-six kilograms on our scales."
-
-    says = [thinks("look_up", '{"input": "harp"}'), thinks("weigh", '{"name": "harp"}'), concludes(FINAL)]
-    plain = reasoning_agent(retriever_tool(), weigh, llm=PlainModel(says=says), streaming=streaming)
-    await ask(plain, ASKED)
-
-    record = captured.record()
-    assert ids(record.contexts) == ["harp"]
-    assert [(each.kind, each.text) for each in record.background] == [
-        ("tool", "The harp weighs thirty-six kilograms on our scales.")
-    ]
-
-
 # Functions as tools
 
 
@@ -121,21 +78,3 @@ async def test_a_function_that_is_named_as_a_search_returns_documents(captured, 
 
     contexts = captured.record().contexts
     assert [context.id for context in contexts or ()] == (["c-1", "h-1"] if named else [])
-
-
-async def test_a_function_that_searches_nothing(captured, model):
-    def add(one: int, other: int) -> int:
-        return one + other
-
-    model.says(calls("add", one=4, other=47), "Fifty-one.")
-    await ask(agent(add), "How many strings have both?")
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == ("How many strings have both?", "Fifty-one.")
-    assert not answer.contexts
-
-
-# Tools that fail
-
-
-# The user is asked something in between

@@ -12,8 +12,6 @@ from li_model import Hangs, calls
 from li_programs import CELLO, HARP, engine_tool
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.workflow import Context
-from pydantic import BaseModel
 
 ASKED = "Which has more strings, and why?"
 FINAL = "The harp, for it has no fingerboard."
@@ -54,36 +52,6 @@ async def test_an_agent_with_a_question_in_any_form(captured, searches, given, n
     assert captured.answers() == [SEARCHED]
 
 
-async def test_a_conversation_with_an_agent(captured, model):
-    """Each turn is a request with its own passages, whatever the context of the run remembers."""
-    model.says(calls("look_up", input="cello"), "Four.", calls("look_up", input="harp"), "Forty-seven.")
-    asked = agent(retriever_tool())
-    context = Context(asked)
-    await ask(asked, "The cello?", ctx=context)
-    await ask(asked, "The other one?", ctx=context)
-
-    assert captured.answers() == [
-        Answered("The cello?", [CELLO], "Four."),
-        Answered("The other one?", [HARP], "Forty-seven."),
-    ]
-
-
-# Other kinds of agents
-
-
-async def test_an_agent_that_also_answers_in_a_class_of_the_applications(captured, model):
-    class Verdict(BaseModel):
-        instrument: str
-
-    model.says(calls("search", input="strings?"), "Four and forty-seven.", FINAL, calls("Verdict", instrument="harp"))
-    output = await ask(agent(engine_tool("search", "cello", "harp"), output_cls=Verdict), ASKED)
-
-    assert output.structured_response == {"instrument": "harp"}
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.status) == (ASKED, [CELLO, HARP], "complete")
-    assert answer.response == FINAL
-
-
 # Agents that do not get there
 
 
@@ -101,6 +69,3 @@ async def test_an_agent_that_is_cancelled(captured, model):
     answer = captured.answer()
     assert (answer.question, answer.contexts, answer.status) == (ASKED, [CELLO], "aborted")
     assert not answer.response
-
-
-# Several at once

@@ -90,33 +90,6 @@ def test_what_is_no_model_is_an_error():
         LlamaIndexChatClient("gpt-4o-mini")
 
 
-@pytest.mark.parametrize(
-    ("refused", "complaint"),
-    [
-        (lambda _, parameters: parameters, TypeError("create() got an unexpected keyword argument 'response_format'")),
-        (lambda llm, _: llm.temperature != 0.1, ValueError("temperature: only the default value is supported")),
-    ],
-)
-async def test_what_an_integration_refuses_is_left_out_from_then_on(refused, complaint):
-    complaints = []
-
-    def answer(llm, _, parameters):
-        if refused(llm, parameters):
-            complaints.append(complaint)
-            raise complaint
-        return GROUNDED
-
-    client = LlamaIndexChatClient(ChatModel(answer=answer))
-
-    assert await texts(client) == [GROUNDED]
-    learnt = len(complaints)
-    assert await texts(client) == [GROUNDED]
-    assert len(complaints) == learnt > 0
-
-
-# Replies
-
-
 # Kept apart from the application
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 from captures import Answered
 from li_chats import CONDENSING_MODES, SEARCHING_MODES, chat_engine
-from li_programs import ANSWER, CELLO, OBOE, FixedRetriever, found
-from llama_index.core import Settings
-from llama_index.core.chat_engine import MultiModalContextChatEngine
-from llama_index.core.memory import ChatMemoryBuffer
+from li_programs import ANSWER, CELLO, OBOE
 
 SAID = "Tell me about the cello."
 AGAIN = "And the other one?"
@@ -34,19 +31,6 @@ async def test_a_turn(captured, mode, way):
     assert captured.answers() == [COMPLETE]
 
 
-async def test_a_turn_without_a_search(captured):
-    simple = chat_engine("simple")
-    simple.chat(SAID)
-    await simple.achat(AGAIN)
-
-    answers = captured.answers()
-    assert [(answer.question, answer.response, answer.status) for answer in answers] == [
-        (SAID, ANSWER, "complete"),
-        (AGAIN, ANSWER, "complete"),
-    ]
-    assert not any(answer.contexts for answer in answers)
-
-
 # What the user means
 
 
@@ -62,21 +46,3 @@ async def test_a_second_turn_is_condensed_for_the_search(captured, model, mode, 
     assert Answered.of(first) == COMPLETE
     assert Answered.of(second) == Answered(AGAIN, [OBOE], "Of cane.")
     assert {search.query for search in second.retrievals} == {CONDENSED}
-
-
-# What reaches the prompt
-
-
-def test_a_chat_engine_for_texts_and_pictures(captured):
-    """It overrides `synthesize` itself, and no synthesizer takes part."""
-    conversation = MultiModalContextChatEngine.from_defaults(
-        FixedRetriever(found("cello")), memory=ChatMemoryBuffer.from_defaults(), multi_modal_llm=Settings.llm
-    )
-    response = conversation.chat(SAID)
-
-    record = captured.record()
-    assert (record.question, record.response, record.status) == (SAID, str(response), "complete")
-    assert [context.id for context in record.contexts] == ["cello"]
-
-
-# Around the turn

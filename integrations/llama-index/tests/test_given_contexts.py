@@ -16,7 +16,6 @@ from li_programs import (
     engine,
     retriever,
 )
-from llama_index.core import Settings
 from llama_index.core.query_engine import CustomQueryEngine
 
 from ragspan import capture, record_contexts
@@ -63,18 +62,3 @@ def test_an_engine_inside_fills_in_what_is_not_set(captured):
         answer.response = f"Gladly: {engine().query('cello strings')}"
 
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], f"Gladly: {ANSWER}")]
-
-
-def test_two_engines_inside_one_after_the_other_are_one_answer(captured):
-    Settings.llm.says("The cello has four.", "The oboe has none.")
-    with capture(QUESTION, sink=captured.sink) as answer:
-        answer.response = f"{engine('cello').query('The cello?')} {engine('oboe').query('The oboe?')}"
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, OBOE], "The cello has four. The oboe has none.")]
-
-
-def test_a_stream_that_is_read_inside(captured):
-    with capture(QUESTION, sink=captured.sink) as answer:
-        answer.response = "".join(engine(streaming=True).query("cello strings").response_gen)
-
-    assert captured.answers() == [COMPLETE]

@@ -6,17 +6,16 @@ Most of these run a program without and with the handler, and compare what the p
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import gc
 import logging
 import sys
 import threading
 
 import pytest
-from captures import Captures, CollectingSink, until
+from captures import Captures, CollectingSink
 from li_agents import agent, ask
 from li_chats import chat_engine
-from li_model import ScriptedModel, calls
+from li_model import calls
 from li_programs import (
     ANSWER,
     QUESTION,
@@ -27,39 +26,6 @@ from li_programs import (
 from llama_index.core import Settings
 
 from ragspan_llama_index import RagspanCallbackHandler
-
-
-@pytest.fixture
-def with_and_without():
-    """Runs a program with the handler and without it, each time in a context of its own; returns what it saw."""
-
-    def run_both(program):
-        Settings.llm = ScriptedModel().says(ANSWER)
-        without = contextvars.Context().run(program, Settings.llm)
-        captured = Captures(RagspanCallbackHandler)
-        try:
-            Settings.llm = ScriptedModel().says(ANSWER)
-            observed = contextvars.Context().run(program, Settings.llm)
-        finally:
-            captured.handler.detach()
-        assert captured.records()
-        assert captured.sink.errors == []
-        return observed, without
-
-    return run_both
-
-
-# Streams
-
-
-async def test_an_asynchronous_stream_that_is_left_frees_the_model(captured, model):
-    asked = engine(streaming=True, response_mode="tree_summarize")
-    closed = await asked.aquery(QUESTION)
-    await anext(closed.response_gen)
-    await closed.response_gen.aclose()
-    await until(lambda: not model.open_streams)
-    assert model.open_streams == 0
-
 
 # Errors
 
@@ -110,23 +76,3 @@ def test_a_sink_that_fails_costs_records_and_no_answer(uncaught, caplog):
     assert uncaught == []
     assert "OSError" in caplog.text
     assert "secret" not in caplog.text
-
-
-# Other handlers and the context
-
-
-def test_no_context_variable_is_left_behind(with_and_without):
-    def values():
-        return {variable.name: value for variable, value in contextvars.copy_context().items()}
-
-    def program(model):
-        before = values()
-        engine().query(QUESTION)
-        list(engine(streaming=True).query(QUESTION).response_gen)
-        next(engine(streaming=True).query(QUESTION).response_gen)
-        after = values()
-        return {name for name in after if before.get(name) is not after[name]}
-
-    observed, without = with_and_without(program)
-
-    assert observed == without

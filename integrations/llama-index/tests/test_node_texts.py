@@ -57,22 +57,6 @@ def test_a_node_that_is_given_twice_stands_twice_in_the_prompt(captured):
     assert ids(captured.record().contexts) == ["same", "same"]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "source"),
-    [
-        ({"file_name": "cello.pdf"}, "cello.pdf"),
-        ({"url": "https://example.org/cello"}, "https://example.org/cello"),
-        ({"source": "handbook"}, "handbook"),
-        ({"page": 3}, None),
-    ],
-)
-def test_where_a_node_comes_from(captured, metadata, source):
-    ask_about(TextNode(text=TEXT, metadata=metadata))
-
-    (context,) = captured.record().contexts
-    assert context.source == source
-
-
 def test_a_node_that_the_application_changes_while_it_reads_the_stream(captured):
     nodes = found("cello", "harp")
     stream = engine_over(FixedRetriever(nodes), response_mode="tree_summarize", streaming=True).query(QUESTION)

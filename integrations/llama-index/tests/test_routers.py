@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 from captures import Answered
-from li_model import first_tokens
 from li_programs import (
     ANSWER,
     CELLO,
@@ -17,10 +16,8 @@ from li_programs import (
     answer_of,
     each_way,
     engine_tool,
-    retriever,
 )
 from llama_index.core.query_engine import RouterQueryEngine
-from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.selectors import (
     LLMMultiSelector,
     LLMSingleSelector,
@@ -54,15 +51,6 @@ def test_a_router_that_picks_one_engine(captured, model, way, mode, picked, cont
     assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
 
 
-def test_a_routers_stream_that_is_left(captured, model):
-    model.says(choice(1), ANSWER)
-    response = picking_router(streaming=True, response_mode="tree_summarize").query(QUESTION)
-    next(response.response_gen)
-    response.response_gen.close()
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], first_tokens(1, ANSWER), "aborted")]
-
-
 def test_a_router_that_combines_two_engines(captured, model):
     """The answers of the two are what the last prompt holds; their passages are the evidence."""
     model.says(choice(1, 2), "The cello has four.", "The harp has forty-seven.", SUMMED_UP)
@@ -75,23 +63,3 @@ def test_a_router_that_combines_two_engines(captured, model):
         SUMMED_UP,
     )
     assert set(answer.evidence) == {"cello", "harp"}
-
-
-def test_a_router_that_streams_the_combined_answer(captured, model):
-    model.says(choice(1, 2), "The cello has four.", "The harp has forty-seven.", SUMMED_UP)
-    response = combining_router(TreeSummarize(streaming=True)).query(QUESTION)
-
-    assert "".join(response.response_gen) == SUMMED_UP
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.response) == (
-        QUESTION,
-        ["The cello has four.", "The harp has forty-seven."],
-        SUMMED_UP,
-    )
-
-
-def test_the_choice_is_no_search(captured, model):
-    model.says(choice(1), ANSWER)
-    picking_router().query(QUESTION)
-
-    assert [search.name for search in captured.record().retrievals] == [type(retriever()).__name__]

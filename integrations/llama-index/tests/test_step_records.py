@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from li_agents import agent, ask, concludes, reasoning_agent, thinks
 from li_model import calls
 from li_programs import ANSWER, QUESTION, engine, engine_tool, retriever
 from llama_index.core.agent.workflow import AgentWorkflow
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.postprocessor import LLMRerank, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.tools import FunctionTool
@@ -23,19 +19,6 @@ def add(first: int, second: int) -> int:
 
 
 ADD = FunctionTool.from_defaults(add)
-
-
-async def test_a_tool_that_a_model_calls_is_a_step(captured, model):
-    model.says(calls("add", first=1, second=2), FINAL)
-    await ask(agent(ADD), "1 + 2?")
-
-    record = captured.record()
-    (call,) = record.tool_calls
-    (request,) = record.generations[0].reply.tool_requests
-    assert (call.name, call.result, call.error_type) == ("add", "3", None)
-    assert json.loads(call.arguments) == json.loads(request.arguments) == {"first": 1, "second": 2}
-    assert call.call_id == request.id is not None
-    assert record.generations[0].ended_ns <= call.started_ns <= call.ended_ns <= record.generations[1].started_ns
 
 
 async def test_an_engine_that_is_a_tool_has_its_steps_inside(captured, model):
@@ -64,24 +47,6 @@ async def test_agents_are_told_from_engines_and_named_as_they_are(captured, mode
         ("RetrieverQueryEngine", False),
         ("ReActAgent", True),
     ]
-
-
-def test_what_the_provider_tells_of_a_reply_is_kept(captured, model):
-    class Tells(type(model)):
-        @llm_chat_callback()
-        def chat(self, messages, **kwargs):
-            raw = {
-                "id": "chatcmpl-1",
-                "model": "small-2026-11",
-                "usage": {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}},
-            }
-            return ChatResponse(message=ChatMessage(ANSWER, role="assistant"), raw=raw)
-
-    engine("cello", llm=Tells()).query(QUESTION)
-
-    (generation,) = captured.record().generations
-    assert (generation.model, generation.response_model) == ("scripted", "small-2026-11")
-    assert (generation.response_id, generation.cached_tokens) == ("chatcmpl-1", 8)
 
 
 def test_a_reranker_is_a_step_and_other_postprocessors_are_none(captured, model):

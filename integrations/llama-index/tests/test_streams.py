@@ -15,11 +15,9 @@ from li_programs import (
     ANSWER,
     CELLO,
     HARP,
-    OBOE,
     QUESTION,
     drained,
     engine,
-    engine_over,
     retriever,
     token_by_token,
 )
@@ -99,31 +97,7 @@ def test_a_stream_every_token_of_which_is_pulled_in_another_thread_and_context(c
     assert captured.answers() == [COMPLETE]
 
 
-def test_a_stream_that_is_read_inside_another_query(captured, model):
-    model.says(lambda prompt: "Of the first." if "First?" in prompt else ANSWER)
-    first = engine("cello", streaming=True).query("First?")
-
-    class ReadsTheOther(type(retriever())):
-        def _retrieve(self, query_bundle):
-            list(first.response_gen)
-            return super()._retrieve(query_bundle)
-
-    engine_over(ReadsTheOther(retriever("oboe").result)).query("Second?")
-
-    assert captured.answers() == [
-        Answered("First?", [CELLO], "Of the first."),
-        Answered("Second?", [OBOE], ANSWER),
-    ]
-
-
 # What the model streams
-
-
-def test_a_model_whose_chunks_hold_the_new_text_alone(captured, model):
-    model.delta_only = True
-    list(stream().response_gen)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_a_stream_of_objects(captured):

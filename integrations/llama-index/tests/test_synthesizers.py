@@ -10,7 +10,7 @@ from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, each_way, engine, found, ids, retriever
 from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
 from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine, TreeSummarize
+from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
@@ -45,13 +45,6 @@ def test_a_synthesizer_by_hand(captured, way):
     assert captured.answers() == [COMPLETE]
 
 
-@each_way
-def test_a_synthesizer_without_passages(captured, way):
-    answer_of(partial(ByHand, []), QUESTION, way)
-
-    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
-
-
 @pytest.mark.parametrize(
     ("mode", "answer"),
     [
@@ -66,33 +59,6 @@ async def test_an_answer_that_is_put_together(captured, mode, answer):
     await assembled.aquery(QUESTION)
 
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], answer)] * 2
-
-
-@each_way
-def test_an_answer_that_is_refined_from_one_passage_to_the_next(captured, model, way):
-    model.says("Draft.", ANSWER)
-    assert answer_of(partial(engine, response_mode="refine"), QUESTION, way) == ANSWER
-
-    assert len(model.prompts) == 2
-    assert captured.answers() == [COMPLETE]
-
-
-def words_of(topic, count):
-    """A text whose words are all different, as those of a natural one mostly are."""
-    return " ".join(f"{topic}{number * 7919 % 10007}" for number in range(count))
-
-
-def test_a_tree_of_summaries_is_one_request(captured, model):
-    model.context_window = 1200
-    many = found("cello", "harp", "oboe")
-    for source in many:
-        source.node.text = words_of(source.node.node_id, 500)
-    response = get_response_synthesizer(response_mode="tree_summarize").synthesize(QUESTION, many)
-
-    assert len(model.prompts) > 1
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, str(response))
-    assert len(answer.contexts) == 3
 
 
 # By hand
@@ -159,11 +125,6 @@ class MaskingCompact(CompactAndRefine):
         return super().get_response(query_str, masked(text_chunks), **given)
 
 
-class MaskingTree(TreeSummarize):
-    def get_response(self, query_str, text_chunks, **given):
-        return super().get_response(query_str, masked(text_chunks), **given)
-
-
 class MaskingByHand(BaseSynthesizer):
     def _get_prompts(self):
         return {}
@@ -186,7 +147,7 @@ def with_a_mapping():
     return CompactAndRefine(text_qa_template=template)
 
 
-@pytest.mark.parametrize("make", [with_a_mapping, MaskingCompact, MaskingTree, MaskingByHand])
+@pytest.mark.parametrize("make", [with_a_mapping, MaskingCompact, MaskingByHand])
 def test_what_is_masked_before_the_prompt_is_no_context(captured, make):
     nodes = [NodeWithScore(node=TextNode(text=SECRET)), *found("harp")]
     make().synthesize(QUESTION, nodes)

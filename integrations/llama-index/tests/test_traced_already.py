@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from captures import Answered
-from li_chats import chat_engine
 from li_programs import (
     ANSWER,
     CELLO,
@@ -38,8 +37,6 @@ def beside_openinference(request, application, handle):
 
 CALLS = {
     "query": (lambda: engine().query(QUESTION), QUERY),
-    "streamed query": (lambda: list(engine(streaming=True).query(QUESTION).response_gen), QUERY),
-    "aquery": (lambda: answer_of(engine, QUESTION, "aquery"), "RetrieverQueryEngine.aquery"),
     "streamed aquery": (lambda: answer_of(engine, QUESTION, "streamed aquery"), "RetrieverQueryEngine.aquery"),
 }
 
@@ -57,16 +54,6 @@ def test_the_score_of_a_call(beside_openinference, call, root):
     assert beside_openinference.answers() == [COMPLETE]
     assert beside_openinference.scored_spans() == [root]
     assert beside_openinference.span(root).parent is None
-
-
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context", "condense_question"])
-def test_the_score_of_a_streamed_chat(beside_openinference, mode):
-    response = chat_engine(mode).stream_chat("The cello?")
-    assert "".join(response.response_gen) == ANSWER
-
-    assert beside_openinference.answers() == [Answered("The cello?", [CELLO], ANSWER)]
-    (root,) = beside_openinference.scored_spans()
-    assert root.endswith("ChatEngine.stream_chat")
 
 
 # Both by instrumentors, in either order
@@ -88,9 +75,6 @@ def test_both_instrumentors(application, first):
         theirs.uninstrument()
 
     assert application.scored_spans() == [QUERY]
-
-
-# Without OpenInference: the answer's span is the one that is current
 
 
 # The spans of searches

@@ -48,17 +48,6 @@ def test_a_stream_that_is_never_read(captured, mode):
     assert captured.answers() == [Answered(QUESTION, contexts, None, "aborted")]
 
 
-@pytest.mark.parametrize("mode", ["compact", "tree_summarize"])
-async def test_an_asynchronous_stream_that_is_never_read(captured, mode):
-    await async_stream(mode)
-    gc.collect()
-    await until(lambda: captured.sink.captures)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "aborted")
-    assert not answer.response
-
-
 # Left by the reader
 
 
@@ -72,19 +61,6 @@ def test_a_stream_that_is_closed_after_a_token(captured, model, mode):
 
     assert model.open_streams == 0
     assert captured.answers() == [left_after(1)]
-
-
-def test_a_reader_that_stops_at_the_last_token_has_the_whole_text(captured):
-    """Whether it would have been the last one, neither the reader nor the stream knows."""
-    response_gen = stream().response_gen
-    read = ""
-    while read != ANSWER:
-        read += next(response_gen)
-    response_gen.close()
-
-    answer = captured.answer()
-    assert answer.response == ANSWER
-    assert answer.status in {"complete", "aborted"}
 
 
 @each_mode
@@ -123,12 +99,3 @@ async def test_a_stream_that_breaks(captured, model, mode, asynchronous):
 
     assert caught.value is failure
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "It has ", "error", "ConnectionError")]
-
-
-@token_by_token
-def test_a_stream_that_breaks_while_the_answer_is_refined(captured, model):
-    model.says("Draft.", Breaks("It has ", RuntimeError("connection lost")))
-    with pytest.raises(RuntimeError):
-        list(stream("refine").response_gen)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "It has ", "error", "RuntimeError")]

@@ -12,7 +12,6 @@ from li_programs import (
     QUESTION,
     ask_model,
     drained,
-    ids,
     retriever,
     topic_engine,
 )
@@ -136,18 +135,3 @@ async def test_events_of_the_applications_own_classes(captured, given):
 
     assert stopped.answer == ANSWER
     assert captured.answers() == [COMPLETE]
-
-
-# Shapes
-
-
-async def test_a_step_with_a_prompt_of_its_own(captured):
-    async def answer(event):
-        nodes = await retriever().aretrieve(event.query)
-        return (await Settings.llm.acomplete(f"{nodes} {event.query}")).text
-
-    await one_step(answer).run(query=QUESTION)
-
-    record = captured.record()
-    assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
-    assert ids(record.contexts) == ["cello", "harp"]

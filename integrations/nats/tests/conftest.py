@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
 
 import hypothesis
 import pytest
@@ -72,37 +69,6 @@ def make_sink():
     yield make
     for sink in made:
         sink.shutdown(1)
-
-
-@pytest.fixture
-def start_script(tmp_path):
-    """Starts a program in a process of its own, which is ended with the test."""
-    started = []
-
-    def start(program):
-        script = tmp_path / f"program-{len(started)}.py"
-        script.write_text(textwrap.dedent(program), encoding="utf-8")
-        command = [sys.executable, "-W", "error", "-X", "faulthandler", script]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def run_script(start_script):
-    """Runs a program in a process of its own; the lines that it prints. What it writes to stderr fails the test."""
-
-    def run(program, *, status=0):
-        process = start_script(program)
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (status, "")
-        return out.splitlines()
-
-    return run
 
 
 @pytest.fixture

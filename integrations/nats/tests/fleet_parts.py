@@ -1,4 +1,4 @@
-"""A fleet for tests: a real broker, real applications and workers, and a judge and a tracing backend in the test's process."""
+"""A fleet for tests: a real broker, real workers, and a judge and a tracing backend in the test's process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import time
 
 from fleet_law import records_that_ended
-from fleet_processes import PATIENCE, POLL, Application, FleetWorker
+from fleet_processes import PATIENCE, POLL, FleetWorker
 from fleet_records import a_record
 from servers.judge import FleetJudge
 from servers.otlp import FleetBackend
-from worker_process import HEALTH, STREAM, in_work, is_empty, publish
+from worker_process import HEALTH, STREAM, is_empty, publish
 
 _NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "RAGSPAN_")
 
@@ -29,7 +29,6 @@ class Fleet:
         self.judge = FleetJudge()
         self.backend = FleetBackend(listening=backend_is_up)
         self.workers = []
-        self._applications = []
         self._folder = folder
         self._published = 0
 
@@ -69,17 +68,6 @@ class Fleet:
         self.until(lambda: all(worker.is_ready for worker in started), what=f"{number} workers to be ready")
         return started
 
-    def application(self, count, pause, *, environment=None):
-        """Start an application that answers so many questions, with so many seconds between two; it and the records' ids."""
-        first, self._published = self._published, self._published + count
-        started = Application(
-            arguments=[str(argument) for argument in (first, count, pause)],
-            environment={**_inherited(), "RAGSPAN_SINK": self.broker.url, **(environment or {})},
-            log=self._folder / f"application-{first}.log",
-        )
-        self._applications.append(started)
-        return started, [f"record-{number}" for number in range(first, first + count)]
-
     def publish(self, number=1):
         """Publish so many records; their ids."""
         records = [a_record(self._published + place) for place in range(number)]
@@ -113,10 +101,6 @@ class Fleet:
         """Let time pass, where it is time that the test is about."""
         time.sleep(seconds)
 
-    def in_work(self):
-        """Messages that workers have in flight, as the broker knows."""
-        return in_work(self.broker)
-
     def all_scored(self, records, *, once=False, **allowed):
         """Wait until the stream is empty: all of these are scored, and exported only once if that is asked; how they have ended."""
         self.until_empty()
@@ -141,16 +125,13 @@ class Fleet:
 
     @property
     def logs(self):
-        applications = [f"--- application\n{application.log}" for application in self._applications]
-        return "\n".join([*(f"--- {worker.name}\n{worker.log}" for worker in self.workers), *applications])
+        return "\n".join(f"--- {worker.name}\n{worker.log}" for worker in self.workers)
 
     def close(self):
         """End what runs; no log may hold a traceback or what a user wrote."""
         for worker in self.workers:
             if worker.is_running:
                 worker.kill()
-        for application in self._applications:
-            application.close()
         self.judge.close()
         self.backend.close()
         for trace in ("Traceback", "never retrieved", "never awaited", "record-"):

@@ -1,4 +1,4 @@
-"""The processes of a fleet: workers and applications, each with a file for what it says."""
+"""The workers of a fleet as processes, each with a file for what it says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 from waiting import until
 
@@ -67,11 +66,6 @@ class FleetWorker:
         except OSError:
             return {}
 
-    def peak_memory(self):
-        """Bytes that it has had at most; Linux only."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
-
     def until(self, condition, what):
         """What the condition gives at last, while the worker runs."""
 
@@ -108,42 +102,3 @@ class FleetWorker:
             return self._process.wait(patience)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"worker {self.name} did not end in {patience:g} s:\n{self.log}") from None
-
-
-class Application:
-    """A process with `fleet_application`.
-
-    Args:
-        arguments: of the program.
-        environment: all of it.
-        log: a file for what it says on its way.
-    """
-
-    def __init__(self, *, arguments, environment, log):
-        self._log = log
-        with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "fleet_application", *arguments],
-                env=environment,
-                cwd=Path(__file__).parent,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-            )
-
-    @property
-    def log(self):
-        return self._log.read_text(encoding="utf-8", errors="replace")
-
-    def says(self):
-        """What it says next."""
-        line = self._process.stdout.readline()
-        assert line, f"the application ended with {self._process.wait()}:\n{self.log}"
-        return json.loads(line)
-
-    def close(self):
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import socket
 import threading
 
-import nkeys
 import pytest
 import trustme
-from operators import Operator
 from servers.broker import HOST
 from submitted import a_record, stored_ids, submit
 from waiting import PATIENCE, until
@@ -53,26 +50,6 @@ def url_of(broker, userinfo="", *, scheme="nats"):
 def goes_through(sink, broker):
     submit(sink, a_record())
     assert stored_ids(broker) == ["r-1"]
-
-
-def test_an_nkey_signs_in(make_broker, make_sink, tmp_path):
-    pair = nkeys.from_seed(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
-    file = tmp_path / "app.nk"
-    file.write_bytes(bytes(pair.seed) + b"\n")
-    users = f'authorization {{ users = [ {{ nkey: "{pair.public_key.decode()}" }} ] }}'
-    broker = make_broker(config=users, view={"credentials_file": str(file)})
-    broker.start()
-    goes_through(make_sink(BrokerAccess(url=broker.url, credentials_file=str(file))), broker)
-
-
-def test_a_file_of_credentials_signs_in(make_broker, make_sink, tmp_path):
-    """As operators with many accounts give them out."""
-    operator = Operator()
-    file = tmp_path / "app.creds"
-    file.write_text(operator.credentials(), encoding="ascii")
-    broker = make_broker(config=operator.config, view={"credentials_file": str(file)})
-    broker.start()
-    goes_through(make_sink(BrokerAccess(url=broker.url, credentials_file=str(file))), broker)
 
 
 @pytest.mark.parametrize("scheme", ["nats", "tls"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from test_permissions import OWNER, USERS
 from waiting import until
 from worker_process import in_work
 
@@ -46,22 +45,3 @@ def test_with_a_worker_all_is_well_and_no_longer_once_it_is_killed(broker, make_
     (_, taken), code = sink_check(broker)
     assert (taken.state, code) == ("failed", 1)
     assert taken.found == "no worker takes records: 1 wait in the stream ragspan, 0 are in flight"
-
-
-def test_a_user_who_may_not_look_is_told_which_permission_is_missing(make_broker, sink_check):
-    permission = '"$JS.API.CONSUMER.INFO.ragspan.ragspan-workers" ]      # for `ragspan doctor`'
-    assert permission in USERS
-    config = USERS.replace(permission, "]").replace("{ user: application, password", OWNER)
-    broker = make_broker(config=config, view="owner:OWNER")
-    broker.start()
-    broker.make_stream(name="ragspan", subjects=["ragspan.records"])
-
-    (accepted, taken), code = sink_check(
-        broker,
-        RAGSPAN_SINK=broker.url.replace("//", "//application:APPLICATION@"),
-        RAGSPAN_NATS_INBOX_PREFIX="_INBOX_application",
-    )
-
-    assert (accepted.state, taken.state, code) == ("ok", "warning", 0)
-    assert "is not known: the broker does not answer" in taken.found
-    assert taken.code == "worker_unknown"

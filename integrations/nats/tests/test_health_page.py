@@ -59,19 +59,3 @@ async def test_the_status_says_whether_records_can_come(make_page, is_ready, rea
     assert await ask(page, "/healthz") == (200, {"ready": is_ready, **COUNTS})
     assert await ask(page, "/readyz?probe=1") == (readyz, {"ready": is_ready, **COUNTS})
     assert await ask(page, "/metrics") == (404, {"error": "there are /healthz and /readyz"})
-
-
-@pytest.mark.parametrize(
-    ("request_", "status"),
-    [
-        (b"HEAD /healthz HTTP/1.1\r\n\r\n", b"200"),
-        (b"GET \xff HTTP/1.1\r\n\r\n", b"404"),
-        (b"nonsense\r\n\r\n", b"404"),
-    ],
-)
-async def test_requests_of_other_kinds_are_answered_without_a_word_in_the_log(make_page, caplog, request_, status):
-    answer = await answer_to(await make_page(), request_)
-
-    assert answer.split(b" ", 2)[1] == status
-    assert answer.endswith(b"\r\n\r\n") == request_.startswith(b"HEAD")
-    assert caplog.messages == []

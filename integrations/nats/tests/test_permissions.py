@@ -65,17 +65,3 @@ def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, start_worker
     assert worker.ends() == 0
     assert "Violation" not in broker.log
     assert "could not" not in worker.log
-
-
-@pytest.mark.slow
-def test_a_worker_that_may_not_acknowledge_says_which_permission_is_missing(make_broker, start_worker_of):
-    config = USERS.replace("{ user: application, password", OWNER).replace('"$JS.ACK.ragspan.ragspan-workers.>"', "")
-    broker = make_broker(config=config, view="owner:OWNER")
-    broker.start()
-    broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
-    broker.publish(STREAM.records, b"one")
-    worker = start_worker_of(broker)
-
-    worker.until_it_says("does not permit it")
-    worker.until_it_says("$js.ack.ragspan.ragspan-workers.")
-    assert "docs/fleet.md" in worker.log

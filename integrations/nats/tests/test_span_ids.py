@@ -11,7 +11,6 @@ from worker_parts import PARENT, SpanMaker, a_record, ids_of
 
 COUNT = "ragspan.delivery.count"
 NAMES = ["invoke_workflow answer", "retrieval store", "chat small"]
-SEARCH = a_record().retrievals[0]
 
 
 def spans_of(record, *, outcomes=None, maker=None, **about):

@@ -6,8 +6,9 @@ import pytest
 from nats.js.api import AckPolicy, DiscardPolicy, RetentionPolicy, StorageType
 
 from ragspan import ConfigurationError
-from ragspan_nats.connection import ensure_consumer, ensure_streams
-from ragspan_nats.settings import Stream, WorkerOptions
+from ragspan_nats.connection import ensure_streams
+from ragspan_nats.consumer import ensure_consumer
+from ragspan_nats.settings import Stream
 
 STREAM = Stream()
 
@@ -55,10 +56,10 @@ def test_the_workers_share_a_consumer_that_never_gives_a_record_up(broker):
     ensure(broker)
 
     async def consumer(client):
-        await ensure_consumer(client.jetstream(), STREAM, WorkerOptions(ack_wait=30.0, max_ack_pending=100))
-        await ensure_consumer(client.jetstream(), STREAM, WorkerOptions(ack_wait=60.0, max_ack_pending=200))
+        await ensure_consumer(client, STREAM, 30.0)
+        await ensure_consumer(client, STREAM, 60.0)
         return await client.jetstream().consumer_info(STREAM.name, STREAM.consumer)
 
     config = broker.ask(consumer).config
     assert (config.ack_policy, config.max_deliver) == (AckPolicy.EXPLICIT, -1)
-    assert (config.ack_wait, config.max_ack_pending) == (60.0, 200)  # the later settings count
+    assert config.ack_wait == 60.0  # the later settings count

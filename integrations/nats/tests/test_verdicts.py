@@ -7,7 +7,6 @@ from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan_nats.scoring import disposition_of
-from ragspan_nats.settings import WorkerOptions
 
 SCORE = Score(value=0.5)
 SILENT = NotApplicable(reason="no_contexts")
@@ -17,7 +16,7 @@ TIMEOUT = MetricFailure(error_type="timeout", message="no outcome within 60 s")
 
 def verdict(*outcomes, number=1, max_deliveries=3):
     named = {f"metric-{place}": outcome for place, outcome in enumerate(outcomes)}
-    return disposition_of(scored(a_record(), named), number, WorkerOptions(max_deliveries=max_deliveries))
+    return disposition_of(scored(a_record(), named), number, max_deliveries)
 
 
 @pytest.mark.parametrize(

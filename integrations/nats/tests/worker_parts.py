@@ -55,7 +55,6 @@ class SpanMaker:
     def __init__(self, *, sampler=None, **given):
         self._ids = DeterministicSpanIds()
         provider = TracerProvider(sampler=sampler, id_generator=self._ids, shutdown_on_exit=False)
-        self._ids.watch(provider)
         provider.add_span_processor(self._ids)
         self._emitter = OTelEmitter(tracer_provider=provider, **given)
 

@@ -51,7 +51,7 @@ def sink():
 def reading(sink, clock):
     """A receiver that reads; its clock stands."""
     made = Receiver(sink, limits=BufferLimits(quiet=1), clock=clock)
-    thread = threading.Thread(target=made._read_until_stopped)
+    thread = threading.Thread(target=made.read_until_stopped)
     thread.start()
     yield made
     made.stop()
@@ -120,21 +120,3 @@ def test_the_end_takes_no_longer_than_it_may_and_what_is_left_is_counted(sink, a
     assert (len(sink.records), receiver.traces.counts["traces.abandoned"]) == (3, 7)
     assert receiver.traces.size == 0
     assert "7 traces not read when the time to stop was over" in caplog.text
-
-
-def test_the_log_tells_true_numbers_once_a_minute_and_at_the_end(sink, clock, caplog):
-    receiver = Receiver(sink, clock=clock)
-
-    def told(number, *, last=False):
-        caplog.clear()
-        receiver.traces.count("spans.late", number)
-        receiver._tell(last=last)
-        return [line.split()[0] for line in caplog.messages]
-
-    assert told(5) == ["5"]
-    clock.now += 59
-    assert told(100) == []
-    clock.now += 1
-    assert told(0) == ["105"]  # although nothing has been added since the line that was left out
-    assert told(2, last=True) == ["107"]
-    assert told(0, last=True) == []

@@ -14,8 +14,7 @@ ONE, OTHER = b"1" * 16, b"2" * 16
 
 
 def raw(*, root=False, size=100):
-    parent = b"" if root else b"elsewher"
-    return RawSpan(id=os.urandom(8), parent=parent, is_marked=True, encoded=bytes(size), scope="scope")
+    return RawSpan(id=os.urandom(8), is_root=root, is_marked=True, encoded=bytes(size), scope="scope")
 
 
 @pytest.fixture
@@ -59,17 +58,6 @@ def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(traces, clock, 
     assert ended(traces) == {ONE: len(spans)}
     assert ended(traces) == {}
     assert len(traces) == traces.size == 0
-
-
-def test_a_span_that_is_sent_again_is_one_span(traces, clock):
-    twice = raw(root=True)
-    traces.add(ONE, [twice])
-    held = traces.size
-    traces.add(ONE, [twice])
-    clock.now += 3
-
-    assert traces.size == held
-    assert ended(traces) == {ONE: 1}
 
 
 def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(traces, clock):

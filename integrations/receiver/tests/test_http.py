@@ -123,14 +123,6 @@ async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
     assert "the receiver is full: 1 request refused" in caplog.text
 
 
-async def test_spans_of_traces_that_are_not_sampled_are_not_held(serving, answer, request_with):
-    async with serving(SLOW, is_sampled=lambda trace_id: trace_id != TRACE) as served:
-        await post(served, request_with(answer(TRACE), answer(os.urandom(16))).SerializeToString())
-        figures = served.receiver.figures()
-
-    assert (figures["spans.not_sampled"], figures["spans.accepted"], figures["open_traces"]) == (1, 1, 1)
-
-
 async def test_the_counts_are_metrics(serving, answer, span, request_with):
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)

@@ -53,13 +53,3 @@ async def test_however_a_request_ends_its_bytes_are_given_back(serving, monkeypa
         else:
             await post(served, body)
         await until(lambda: served.intake.held == 0)
-
-
-async def test_a_large_head_is_refused(serving):
-    async with serving(SLOW) as served:
-        reader, writer = await connected(served)
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: " + b"x" * 200_000 + b"\r\n\r\n")
-        answered = await asyncio.wait_for(reader.readline(), 60)
-        writer.close()
-
-    assert b" 400 " in answered or b" 431 " in answered

@@ -81,22 +81,16 @@ class Page(NamedTuple):
     text: str
 
 
-HANDBOOK = (
-    Page(
-        "tickets",
-        "A day ticket costs 12 euros and is valid for 24 hours. It includes a lock, a helmet and breakdown help.",
-    ),
-    Page("returns", "Return your bike at any of our 40 stations: push it into the dock and wait for the green light."),
-    Page(
-        "deposit",
-        "We hold a deposit of 50 euros on your card. The deposit is released within 3 days after the bike is back.",
-    ),
-    Page(
-        "children",
-        "Children below 12 ride only in a cargo bike, with an adult. Cargo bikes can be booked at the harbour.",
-    ),
-    Page("breakdowns", "If a bike breaks down, call the number on its frame. We bring another bike within 45 minutes."),
-    Page("e-bikes", "An e-bike goes 60 kilometres on one charge. Charge it at any dock with a blue lamp."),
+HANDBOOK = tuple(
+    Page(name, text)
+    for name, text in {
+        "tickets": "A day ticket costs 12 euros and is valid for 24 hours. It includes a lock, a helmet and breakdown help.",
+        "returns": "Return your bike at any of our 40 stations: push it into the dock and wait for the green light.",
+        "deposit": "We hold a deposit of 50 euros on your card. The deposit is released within 3 days after the bike is back.",
+        "children": "Children below 12 ride only in a cargo bike, with an adult. Cargo bikes can be booked at the harbour.",
+        "breakdowns": "If a bike breaks down, call the number on its frame. We bring another bike within 45 minutes.",
+        "e-bikes": "An e-bike goes 60 kilometres on one charge. Charge it at any dock with a blue lamp.",
+    }.items()
 )
 
 

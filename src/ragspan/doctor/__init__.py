@@ -6,16 +6,14 @@ one finding, with what to do about it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
 
 from ragspan.counted import counted
-from ragspan.telemetry.providers import own_version
 
 Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
@@ -27,7 +25,7 @@ class Finding:
 
     check: Check
     code: str
-    """What it is about, for programs that read `--json`, and for tests. The words may change, a code does not."""
+    """What it is about: the words may change, a code does not."""
     state: State
     """`warning` may keep some scores from being seen, `failed` does; `skipped` could not be looked at."""
     found: str
@@ -37,12 +35,10 @@ class Finding:
     """A setting has a value that cannot be used at all."""
     is_hanging: bool = False
     """Something that the check began has not ended, and never may."""
-    facts: Mapping[str, object] = field(default_factory=dict)
-    """The figures and names in `found` by themselves, as JSON knows them."""
 
 
-def finding(check: Check, code: str, state: State, found: str, advice: str | None = None, **facts: Any) -> Finding:
-    return Finding(check=check, code=code, state=state, found=found, advice=advice, facts=facts)
+def finding(check: Check, code: str, state: State, found: str, advice: str | None = None) -> Finding:
+    return Finding(check=check, code=code, state=state, found=found, advice=advice)
 
 
 def misuse(check: Check, error: Exception) -> Finding:
@@ -91,11 +87,3 @@ def verdict(findings: Sequence[Finding]) -> Text:
     if warnings := sum(finding.state == "warning" for finding in findings):
         words.append(f" {counted(warnings, 'warning')}.", style="yellow")
     return words
-
-
-def as_json(findings: Sequence[Finding]) -> str:
-    """All findings as JSON text, for a program or a bug report."""
-    names = ("check", "code", "state", "found", "advice", "facts")
-    listed = [{name: getattr(each, name) for name in names} for each in findings]
-    plain = {"ragspan": own_version(), "exit_code": exit_code(findings), "findings": listed}
-    return json.dumps(plain, indent=2, ensure_ascii=False, default=str) + "\n"

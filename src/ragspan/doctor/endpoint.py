@@ -94,12 +94,10 @@ def _of_reply(reply: requests.Response, url: str) -> Finding:
         words = " with a web page: this is not an OTLP receiver, though the exporter reports success"
         advice = _ADDRESS
     elif not (words := _rejected(reply)):
-        return finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them: HTTP {status}", status=status)
+        return finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them: HTTP {status}")
     if advice == _ADDRESS and variable(_OWN_ENDPOINT):
         advice = f"{_OWN_ENDPOINT} is used unchanged: it usually has to end in /v1/traces"
-    return finding(
-        "endpoint", code, "failed", f"{url} does not accept them: HTTP {status}{words}", advice, status=status
-    )
+    return finding("endpoint", code, "failed", f"{url} does not accept them: HTTP {status}{words}", advice)
 
 
 def _rejected(reply: requests.Response) -> str:

@@ -45,27 +45,43 @@ def examine(*, timeout: float = 30.0) -> Iterator[Finding]:
     Args:
         timeout: seconds that each check may take, more than 0. The judge, the endpoint and the record are one check.
     """
-    hide = Secrets().hide
+    hide = secrets_hider()
     for each in _findings(timeout):
         yield dataclasses.replace(each, found=hide(each.found), advice=each.advice and hide(each.advice))
 
 
 def _findings(timeout: float) -> Iterator[Finding]:
-    settings, judge = None, None
+    settings: Settings | None = None
+    judge: Judge | None = None
     wrong: list[Finding] = []
     with captured_logs():  # the unknown names are logged, too
         try:
             settings = Settings.from_environment()
-            judge = _usable(settings)
+            if settings.enabled:
+                redact_from(settings.redact)
+            if settings.enabled and settings.sink is None:
+                for name in set(settings.emitters) - {"otel", "console"}:
+                    emitter_class(name)
+                judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
         except ConfigurationError as error:
             wrong.append(misuse("settings", error))
     wrong += _switched_off(settings)
     yield from wrong
-    yield from _variables(wrong)
+    said = " ".join(one.found for one in wrong)
+    given = {
+        name: ("(set)" if _HOLDS_SECRET.search(name) else value)
+        if name == _OPTIONS or "://" not in value
+        else shown_url(value)
+        for name, value in sorted(process_environment().items())
+        if name.startswith("RAGSPAN_") and value.strip() and not re.search(rf"\b{re.escape(name)}\b", said)
+    }
+    if given or not wrong:  # those of which something has just been said are left out
+        words = ", ".join(f"{name}={value}" for name, value in given.items())
+        yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set")
     yield _installation()
-    why_not = "a setting cannot be used, or turns scores off" if any(one.state == "failed" for one in wrong) else None
-    if settings is None or why_not is not None:
-        yield finding("record", "not_examined", "skipped", f"no record was sent: {why_not}")
+    if settings is None or any(one.state == "failed" for one in wrong):
+        found = "no record was sent: a setting cannot be used, or turns scores off"
+        yield finding("record", "not_examined", "skipped", found)
     elif settings.sink is not None:
         yield from within(timeout, "sink", lambda: _publish(settings, timeout * _INNER))
         found = "RAGSPAN_SINK sends records to workers, which score and export them"
@@ -97,64 +113,28 @@ def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) 
         return [dataclasses.replace(hung, is_hanging=True)]
 
 
-# Settings --------------------------------------------------------------------------------------------------------------
-
-
-def _usable(settings: Settings) -> Judge | None:
-    """The judge, for a process that scores.
-
-    Raises:
-        ConfigurationError: a setting names something that is not there; the application would not start.
-    """
-    if not settings.enabled:
-        return None
-    redact_from(settings.redact)
-    if settings.sink is not None:
-        return None
-    for name in set(settings.emitters) - {"otel", "console"}:
-        emitter_class(name)
-    return judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
-
-
 def _switched_off(settings: Settings | None) -> Iterator[Finding]:
     for words in without_effect():
         yield finding("settings", "without_effect", "warning", words, f"{DOCS}/settings.md lists the variables")
+    failed: dict[str, tuple[str, str]] = {}
     if settings is not None and not settings.enabled:
-        found = "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored"
-        yield finding("settings", "turned_off", "failed", found, "unset it, or set it to true")
+        words = "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored"
+        failed["turned_off"] = (words, "unset it, or set it to true")
     if settings is not None and settings.sample_rate == 0:
         advice = "set it to the share of answers that you want scored, such as 0.1"
-        yield finding("settings", "sample_rate_zero", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored", advice)
+        failed["sample_rate_zero"] = ("RAGSPAN_SAMPLE_RATE is 0: no answer is scored", advice)
     if sdk_is_disabled():
-        found = "OTEL_SDK_DISABLED is true: no spans are made, and so no scores"
-        yield finding("settings", "sdk_disabled", "failed", found, "unset it")
+        failed["sdk_disabled"] = ("OTEL_SDK_DISABLED is true: no spans are made, and so no scores", "unset it")
     sampler = variable("OTEL_TRACES_SAMPLER") or ""
     if sampler.endswith("always_off"):
-        found = f"OTEL_TRACES_SAMPLER is {sampler}: no answer is scored"
-        yield finding("settings", "sampler_keeps_none", "failed", found, "set it to parentbased_always_on")
-    elif sampler.endswith("traceidratio"):
+        words = f"OTEL_TRACES_SAMPLER is {sampler}: no answer is scored"
+        failed["sampler_keeps_none"] = (words, "set it to parentbased_always_on")
+    for code, (words, advice) in failed.items():
+        yield finding("settings", code, "failed", words, advice)
+    if sampler.endswith("traceidratio"):
         share = variable("OTEL_TRACES_SAMPLER_ARG") or "1"
         found = f"OTEL_TRACES_SAMPLER keeps {share} of all traces: answers of the others are not scored"
         yield finding("settings", "sampler_keeps_some", "warning", found, "raise OTEL_TRACES_SAMPLER_ARG for more")
-
-
-def _variables(wrong: Sequence[Finding]) -> Iterator[Finding]:
-    """The variables that are set, without those of which something has just been said."""
-    said = " ".join(one.found for one in wrong)
-    given = {
-        name: _shown(name, value)
-        for name, value in sorted(process_environment().items())
-        if name.startswith("RAGSPAN_") and value.strip() and not re.search(rf"\b{re.escape(name)}\b", said)
-    }
-    if given or not wrong:
-        words = ", ".join(f"{name}={value}" for name, value in given.items())
-        yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set", variables=given)
-
-
-def _shown(name: str, value: str) -> str:
-    if name == _OPTIONS or "://" not in value:
-        return "(set)" if _HOLDS_SECRET.search(name) else value
-    return shown_url(value)
 
 
 def _installation() -> Finding:
@@ -164,16 +144,15 @@ def _installation() -> Finding:
     frameworks = [re.split(r"[^\w.-]", one)[0] for name in ours for one in requirements_of_extra(name, "instruments")]
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for name in ("ragspan", *ours, *frameworks, "opentelemetry-sdk", "openai"):
-        try:
+        versions[name] = None
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:  # noqa: PERF203 - there are ten
-            versions[name] = None
     words = ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
     if ours:
-        return finding("settings", "versions", "ok", words, versions=versions)
+        return finding("settings", "versions", "ok", words)
     words += "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
     advice = "pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
-    return finding("settings", "no_integration", "warning", words, advice, versions=versions)
+    return finding("settings", "no_integration", "warning", words, advice)
 
 
 # A sink ----------------------------------------------------------------------------------------------------------------
@@ -194,10 +173,6 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         sink: Any = sink_from(settings)
         record = new_record()
         sink.submit(record)
-        if not hasattr(sink, "flush"):  # of an engine's methods, a sink needs no more than `submit`
-            found = f"a record was submitted, record_id {record.record_id}; this sink does not say what becomes of it"
-            yield finding("sink", "sink_silent", "warning", found, record_id=record.record_id)
-            return
         is_out = sink.flush(seconds * _PUBLISHING)
         dropped = dict(sink.stats().dropped)
         last = f": {complaints[-1]}" if complaints else ""
@@ -205,10 +180,10 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
     if not is_out or dropped:
         found = f"the broker did not accept a record ({', '.join(dropped) or 'no reply in time'}){last}"
         advice = "check the address and the credentials in RAGSPAN_SINK, and whether the stream is full"
-        yield finding("sink", "sink_refuses", "failed", found, advice, dropped=dropped)
+        yield finding("sink", "sink_refuses", "failed", found, advice)
         return
     found = f"the broker accepted a record, record_id {record.record_id}"
-    yield finding("sink", "sink_accepts", "ok", found, record_id=record.record_id)
+    yield finding("sink", "sink_accepts", "ok", found)
     if not hasattr(sink, "look_for_workers"):
         return
     is_taken, seen = sink.look_for_workers(seconds * _LOOKING)
@@ -227,24 +202,26 @@ _LONGEST_TEXT = 600
 _OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW|LANGFUSE|LANGSMITH|LANGCHAIN|DD)_.*|.*_proxy", re.IGNORECASE)
 _OF_PROVIDERS = frozenset(key for preset in PRESETS.values() for key in preset.keys)
 _HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET|OPTIONS")
-_KEY = re.compile(r"\bsk-[\w*-]+")
+_HIDDEN = re.compile(r"\bsk-[\w*-]+")
 _OPTIONS = "RAGSPAN_JUDGE_OPTIONS"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class Secrets:
-    """The secrets of this environment. Servers and libraries may repeat what was sent to them."""
+def secrets_hider() -> Callable[[str], str]:
+    """What takes the secrets of this environment out of words, and control characters, and cuts long ones.
 
-    def __init__(self) -> None:
-        found = {secret for secret in _secrets() if len(secret) >= _SHORTEST_SECRET}
-        self._secrets = sorted(found, key=len, reverse=True)  # a secret may be a part of another
+    Servers and libraries may repeat what was sent to them.
+    """
+    found = {secret for secret in _secrets() if len(secret) >= _SHORTEST_SECRET}
+    secrets = sorted(found, key=len, reverse=True)  # a secret may be a part of another
 
-    def hide(self, words: str) -> str:
-        """The words without secrets, without control characters, and not too long."""
-        for secret in self._secrets:
+    def hide(words: str) -> str:
+        for secret in secrets:
             words = words.replace(secret, "[secret]")
-        words = _CONTROL.sub(" ", _KEY.sub("[secret]", words))
+        words = _CONTROL.sub(" ", _HIDDEN.sub("[secret]", words))
         return words if len(words) <= _LONGEST_TEXT else words[: _LONGEST_TEXT - 1] + "…"
+
+    return hide
 
 
 def _secrets() -> Iterator[str]:

@@ -18,7 +18,7 @@ from ragspan.counted import counted
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.doctor import Finding, finding
 from ragspan.doctor.endpoint import Exchange, endpoint_finding
-from ragspan.engine import Dropped, ScoringEngine
+from ragspan.engine import Dropped
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.judges.judge_protocols import Judge
@@ -35,10 +35,11 @@ from ragspan.telemetry.environment import (
     why_no_spans,
 )
 from ragspan.tools import ScoreWriter
+from ragspan.tools.http import Endpoint, session_for
+from ragspan.usage import Usage
 
 if TYPE_CHECKING:
     import requests
-    from opentelemetry.sdk.trace import TracerProvider
 
 NAME = "ragspan doctor"
 DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
@@ -49,6 +50,15 @@ _LOGGED = (
     "your application will log the same; for a tool that takes no metrics or logs set OTEL_METRICS_EXPORTER=none and "
     "OTEL_LOGS_EXPORTER=none"
 )
+_SLOW = "it is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit"
+_ADVICE = {
+    "timeout": _SLOW,
+    "APITimeoutError": _SLOW,
+    "AuthenticationError": "correct RAGSPAN_JUDGE_API_KEY, or where that is not set the provider's own variable",
+    "InvalidVerdict": f"how replies are read: {DOCS}/reference/providers.md#how-replies-are-read",
+    "RateLimitError": "the provider takes no more requests for now: see its limits and your credit there",
+}
+"""By the type of a judge's failure."""
 _GROUNDEDNESS = ("context_adherence", "faithfulness")
 
 
@@ -59,6 +69,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
         ConfigurationError: the application would not start.
     """
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
     exchanges: list[Exchange] = []
     with captured_logs() as complaints:
@@ -72,7 +83,11 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
         with contextlib.ExitStack() as ending:
             ending.callback(providers.shutdown)
-            root = _root(providers.tracer_provider)
+            providers.tracer_provider.sampler = ALWAYS_ON  # from here on: this record shows what else is wrong
+            span = providers.tracer_provider.get_tracer("ragspan").start_span(NAME)  # as a request makes one
+            span.end()
+            made = span.get_span_context()
+            root = SpanAnchor(trace_id=made.trace_id, span_id=made.span_id, trace_flags=int(made.trace_flags))
             record = new_record(root)
             usable = dataclasses.replace(
                 settings,
@@ -86,11 +101,11 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 for exporter in own_exporters(writers):
                     providers.tracer_provider.add_span_processor(BatchSpanProcessor(exporter))
                 is_sent = True
-            engine = engine_from(
-                usable, providers, emitters=with_spans(named, usable, providers), drain_on_sigterm=False
-            )
+            engine = engine_from(usable, providers, emitters=with_spans(named, usable, providers))
             began = time.monotonic()
-            result = score_in_time(engine, record, seconds * _SCORING * 1.2)
+            result: ScoredRecord | Dropped | None = None  # None if nothing becomes of it in time
+            with contextlib.suppress(asyncio.TimeoutError):
+                result = asyncio.run(asyncio.wait_for(engine.score(record, sample=False), seconds * _SCORING * 1.2))
             scored_in = time.monotonic() - began
             while not engine.flush(_TRYING) and not complaints and time.monotonic() - began < seconds * _WAITING:
                 pass  # a span may be on its way; what was refused will not be taken in a moment
@@ -104,20 +119,21 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
     if all(each.state == "ok" for each in found):
         said = (f"ragspan logged: {line}" for line in dict.fromkeys(complaints))
         found += [finding("record", "logged", "warning", line, _LOGGED) for line in said]
-    span = result.span if isinstance(result, ScoredRecord) else None
-    return [*found, _arrived(record, span, root) if is_sent else _not_sent(settings)]
+    if not is_sent:
+        return [*found, _not_sent(settings)]
+    return [*found, _arrived(record, result.span if isinstance(result, ScoredRecord) else None, root)]
 
 
-def score_in_time(engine: ScoringEngine, record: RagRecord, seconds: float) -> ScoredRecord | Dropped | None:
-    """What becomes of the record; None if nothing does within `seconds`."""
-
-    async def score() -> ScoredRecord | Dropped:
-        return await asyncio.wait_for(engine.score(record, sample=False), seconds)
-
-    try:
-        return asyncio.run(score())
-    except asyncio.TimeoutError:
-        return None
+def _arrived(record: RagRecord, span: SpanAnchor | None, root: SpanAnchor) -> Finding:
+    """The ids by which a tool finds the record."""
+    trace_id, span_id = f"{root.trace_id:032x}", f"{(span or root).span_id:016x}"
+    advice = (
+        f"look for the attribute ragspan.record_id in your tool; Phoenix: attributes['ragspan']['record_id'] == "
+        f"'{record.record_id}'; MLflow: the trace tr-{trace_id}; other tools: {DOCS}/tracing-tools.md"
+    )
+    ids = f"trace_id {trace_id}, span_id {span_id}, record_id {record.record_id}"
+    found = f"the span {(answer_name(record) if span else NAME)!r} arrived: {ids}"
+    return finding("record", "arrived", "ok", found, advice)
 
 
 def new_record(parent: SpanAnchor | None = None) -> RagRecord:
@@ -155,17 +171,6 @@ def captured_logs() -> Iterator[list[str]]:
             logger.propagate = propagate
 
 
-def _root(provider: TracerProvider) -> SpanAnchor:
-    """A span without a parent, as a request makes one. All are kept from here on: this record shows what else is wrong."""
-    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-
-    provider.sampler = ALWAYS_ON
-    span = provider.get_tracer("ragspan").start_span(NAME)
-    span.end()
-    context = span.get_span_context()
-    return SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
-
-
 def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:
     """The exporter as the environment configures it, except that it tries no longer than `seconds`."""
     make = entry.load()
@@ -194,8 +199,6 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
 
 def _watched_session(exchange: Exchange) -> requests.Session:
-    from ragspan.tools.http import Endpoint, session_for
-
     session = session_for(Endpoint(url=exchange.url))
     request = session.request
 
@@ -221,33 +224,29 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
     if failures and not any(isinstance(outcome, Score) for outcome in outcomes.values()):
         failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
         found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
-        return finding("judge", "judge_failed", "failed", found, _advice_on(failure), error_type=failure.error_type)
+        return finding("judge", "judge_failed", "failed", found, _advice_on(failure))
     found = f"{judge} answered in {seconds:.2f} s"
-    facts: dict[str, Any] = {"judge": judge, "seconds": round(seconds, 3)}
+    used = sum((outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
+    if used.requests:
+        price = "its price is not known" if used.usd is None else f"${used.usd:.6f}"
+        found += f" (requests {used.requests}, tokens {used.input_tokens:,} in, {used.output_tokens:,} out; {price})"
     misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
     if misjudged:
         found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
         advice = "its scores will mislead: use a more capable model"
-        return finding("judge", "judge_fails_good_answer", "warning", found, advice, **facts)
+        return finding("judge", "judge_fails_good_answer", "warning", found, advice)
     if failures:
         found += f", but not for all metrics: {failures[0].error_type}: {failures[0].message}"
-        return finding("judge", "judge_partly_failed", "warning", found, _advice_on(failures[0]), **facts)
+        return finding("judge", "judge_partly_failed", "warning", found, _advice_on(failures[0]))
     lists_others = "it compares words; `ragspan judges` lists language models" if judge == EMBEDDED else None
-    return finding("judge", "judge_answered", "ok", found, lists_others, **facts)
+    return finding("judge", "judge_answered", "ok", found, lists_others)
 
 
 def _advice_on(failure: MetricFailure) -> str:
     if "certificate is not trusted" in failure.message:
         return "name the file of your certificate authority in SSL_CERT_FILE"
-    if failure.error_type in {"timeout", "APITimeoutError"}:
-        return "it is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit"
-    if failure.error_type == "AuthenticationError":
-        return "correct RAGSPAN_JUDGE_API_KEY, or where that is not set the provider's own variable"
-    if failure.error_type == "InvalidVerdict":
-        return f"how replies are read: {DOCS}/reference/providers.md#how-replies-are-read"
-    if failure.error_type == "RateLimitError":
-        return "the provider takes no more requests for now: see its limits and your credit there"
-    return "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
+    other = "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
+    return _ADVICE.get(failure.error_type, other)
 
 
 def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
@@ -269,13 +268,12 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
     words = ["scored: " + ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())] if scores else []
     if unscored:
         words.append("without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items()))
-    facts: dict[str, Any] = {"scores": scores, "unscored": unscored}
     if scores and not unscored:
-        return finding("record", "scored", "ok", "; ".join(words), **facts)
+        return finding("record", "scored", "ok", "; ".join(words))
     advice = "see the judge above"
     if "budget_exhausted" in unscored.values():
         advice = "the budget allows less than one answer needs: raise it, or give Budget a fallback"
-    return finding("record", "not_scored", "failed", "; ".join(words), advice, **facts)
+    return finding("record", "not_scored", "failed", "; ".join(words), advice)
 
 
 def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
@@ -289,19 +287,6 @@ def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
     found = f"{writer.name} did not accept the scores: {reasons}"
     advice = f"check its address and credentials: {DOCS}/tracing-tools.md; the span has to go there, too"
     return finding("record", "tool_refused_scores", "failed", found, advice)
-
-
-def _arrived(record: RagRecord, span: SpanAnchor | None, root: SpanAnchor) -> Finding:
-    """The ids by which a tool finds the record."""
-    trace_id, span_id = f"{root.trace_id:032x}", f"{(span or root).span_id:016x}"
-    ids = {"trace_id": trace_id, "span_id": span_id, "record_id": record.record_id}
-    named = ", ".join(f"{key} {value}" for key, value in ids.items())
-    advice = (
-        f"look for the attribute ragspan.record_id in your tool; Phoenix: attributes['ragspan']['record_id'] == "
-        f"'{record.record_id}'; MLflow: the trace tr-{trace_id}; other tools: {DOCS}/tracing-tools.md"
-    )
-    found = f"the span {(answer_name(record) if span else NAME)!r} arrived: {named}"
-    return finding("record", "arrived", "ok", found, advice, **ids)
 
 
 def _not_sent(settings: Settings) -> Finding:

@@ -4,19 +4,16 @@ The embedded judge reads every answer. Of each it is decided once, for all metri
 is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it. However
 doubtful the answers get, the number that an engine's judge is asked about stays within `_MOST_SLACK` of its share, but for what
 the random draws give beyond it. A table is whole, so that number is exact there.
-
-What belongs to an engine runs in the worker's event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -27,7 +24,7 @@ from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged, screen_score
+from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.telemetry import semconv
@@ -111,53 +108,6 @@ class DoubtThreshold:
         return (above + self._draw() * (equal + 1)) / (known + 1)
 
 
-class Decision:
-    """Whether the judge is asked about one answer. It is taken when the embedded judge has said what makes it doubtful.
-
-    Args:
-        choose: by doubt; None is an answer that none of `DOUBTED` applies to.
-    """
-
-    def __init__(self, choose: Callable[[float | None], Asked | None]) -> None:
-        self._choose = choose
-        self._awaited: set[str] = set()
-        self._is_complete = False
-        self._outcomes: dict[str, Outcome] = {}
-        self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
-        self.allows: Callable[[float | None], bool] | None = None
-        """Whether the answer is judged at all, by the embedded judge's score."""
-        self.denial: Denial | None = None
-        """By the budget, which lowers the share: none of the metrics asks the judge, and none waits until it may."""
-
-    @property
-    def asked(self) -> Asked | None:
-        """Why the judge is asked; None if it is not, or not yet."""
-        return self._taken.result() if self._taken.done() else None
-
-    def expect(self, metric: str) -> None:
-        """Wait for what the embedded judge says by this metric."""
-        if metric in DOUBTED:
-            self._awaited.add(metric)
-
-    def begin(self) -> None:
-        """All that is waited for is known. If there is nothing, the decision is taken."""
-        self._is_complete = True
-        self.leave()
-
-    async def by(self, metric: str, outcome: Outcome) -> Asked | None:
-        """The decision, to which this outcome of the embedded judge contributes."""
-        self._outcomes[metric] = outcome
-        self.leave(metric)
-        return await asyncio.shield(self._taken)
-
-    def leave(self, metric: str = "") -> None:
-        """Wait for this metric no longer, and decide if nothing else is waited for."""
-        self._awaited.discard(metric)
-        if self._is_complete and not self._awaited and not self._taken.done():
-            is_allowed = self.allows is None or self.allows(screen_score(self._outcomes))
-            self._taken.set_result(self._choose(doubt_of(self._outcomes)) if is_allowed else None)
-
-
 class JudgeShareDecisions:
     """The decisions of an engine, and what its judge says of the answers that it is asked about.
 
@@ -182,24 +132,22 @@ class JudgeShareDecisions:
             " asked about a share of them.",
         )
 
-    def decision(self, identity: str | None) -> Decision:
-        """For one answer, of which the random part is drawn by this identity; None asks the judge in any case."""
+    def choose(self, identity: str | None, screened: Mapping[str, Outcome]) -> tuple[Asked | None, Denial | None]:
+        """Why the judge is asked about an answer, if it is, and what of the budget denies it.
 
-        def choose(doubt: float | None) -> Asked | None:
-            if identity is None:
-                return "random"
-            is_drawn = draw(identity, _DRAW) < self._share.random
-            if doubt is None:
-                return "random" if is_drawn else None
-            room = 1.0
-            if self._budget is not None:
-                limit = self._budget.limit_on(self._cost)
-                decision.denial = None if limit is None else Denial(limit, None)
-                room = (self._budget.room() or 0.0) if limit is None else 0.0
-            return self._threshold.choose(doubt, is_drawn=is_drawn, room=room)
-
-        decision = Decision(choose)
-        return decision
+        Args:
+            identity: by which the random part is drawn; None asks the judge in any case.
+            screened: what the embedded judge says, by metric.
+        """
+        if identity is None:
+            return "random", None
+        is_drawn, doubt = draw(identity, _DRAW) < self._share.random, doubt_of(screened)
+        if doubt is None:
+            return "random" if is_drawn else None, None
+        limit = None if self._budget is None else self._budget.limit_on(self._cost)
+        room = 1.0 if self._budget is None else 0.0 if limit is not None else self._budget.room() or 0.0
+        asked = self._threshold.choose(doubt, is_drawn=is_drawn, room=room)
+        return asked, None if limit is None else Denial(limit, None)
 
     def count(self, scored: ScoredRecord, usages: Iterable[Usage]) -> None:
         """Count what came of an answer, and what the judge took for it."""

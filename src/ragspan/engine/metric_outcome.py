@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ragspan.arguments import with_article
 from ragspan.engine.threads import call_guarded
@@ -43,11 +42,8 @@ def failure_of(error: BaseException) -> MetricFailure:
     return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))
 
 
-About: TypeAlias = tuple[bool, str | None]
-"""Whether a response is a refusal, and its language, as an ISO 639-1 code."""
-
-
-def about_response(record: RagRecord) -> About:
+def about_response(record: RagRecord) -> tuple[bool, str | None]:
+    """Whether the response is a refusal, and its language, as an ISO 639-1 code."""
     response = record.response or ""
     if not response.strip():
         return False, None

@@ -14,17 +14,17 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from ragspan.engine.budget import Allowance, BudgetTracker
-from ragspan.engine.helper.client import HelperClient, HelperUnavailable
-from ragspan.engine.judge_share_decisions import Decision, beside_screen
+from ragspan.engine.budget import Allowance, BudgetTracker, Denial
+from ragspan.engine.helper.client import HelperClient
+from ragspan.engine.judge_share_decisions import beside_screen
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of, with_judge
 from ragspan.engine.metric_outcome import outcome_of
 from ragspan.engine.record_redaction import Redaction
@@ -36,6 +36,8 @@ from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 from ragspan.usage import Usage
+
+_T = TypeVar("_T")
 
 NOT_ASKED = "not_asked"
 MAX_THREADS = 16  # of one metric
@@ -59,10 +61,11 @@ class MetricCall:
             self._in_thread = functools.partial(run_in_loop, metric.score)
 
     async def __call__(self, record: RagRecord) -> object:
-        if self._helper is not None and self._number is not None:
-            with contextlib.suppress(HelperUnavailable):
-                return await self._helper.score(self._number, record)
         answer: object
+        if self._helper is not None and self._number is not None:
+            answer = await self._helper.score(self._number, record)
+            if answer is not None:
+                return answer
         if self._threads is None:
             answer = self._metric.score(record)
         else:
@@ -123,46 +126,46 @@ class MetricRunner:
         if not inspect.iscoroutinefunction(metric.score):
             threads = DaemonThreads(MAX_THREADS, name=f"ragspan-{metric.name}")
         fallback = None if parts.fallback_judge is None else with_judge(metric, parts.fallback_judge)
-        self._has_share = has_share
+        self.has_share = has_share
         self._own = MetricCall(metric, threads, parts.helper)
         self._screen = None if screen is None else MetricCall(screen, parts.judge_threads, parts.helper)
         self._fallback = None if fallback is None else MetricCall(fallback, threads, parts.helper)
 
-    def skip(self, record: RagRecord, reason: str) -> MetricTask:
-        """A run that has ended without the metric: its own reason why it does not apply, if it has one, or this one."""
-        run = MetricTask(runner=self)
+    def skip(self, run: MetricTask, record: RagRecord, reason: str) -> None:
+        """End the run without the metric, with its own reason why it does not apply, if it has one, or this one."""
         run.end(self._unscored(record, reason))
-        return run
 
-    def start(self, record: RagRecord, session: JudgingSession, decision: Decision | None = None) -> MetricTask:
-        """Begin to score the record, whose metrics share the session; without a decision the judge is asked about it."""
-        run = MetricTask(runner=self, decision=decision if self._has_share else None)
+    async def screen(self, run: MetricTask, record: RagRecord, session: JudgingSession) -> None:
+        """Let the embedded judge score."""
+        outcome: Outcome = NotApplicable(reason=NOT_ASKED)
+        if self._screen is not None:
+            run.task = task = self._task(run, session, outcome_of(self._screen, record))
+            run.limit_time()
+            outcome = await task
+        run.screened = await self.parts.redaction.outcome(outcome)
+
+    def start(self, run: MetricTask, record: RagRecord, session: JudgingSession, denial: Denial | None) -> None:
+        """Begin to score the record, whose metrics share the session; after a denial the judge is not asked."""
         if isinstance(self._metric, Announcing):
             call_guarded(self._metric.announce, record, session)
-        if run.decision is not None:
-            run.decision.expect(self.name)
-        budget, loop = self.parts.budget, asyncio.get_running_loop()
-        run.allowance = None if budget is None else Allowance(budget)
+        run.allowance = None if self.parts.budget is None else Allowance(self.parts.budget)
+        run.task = self._task(run, session, self._work(run, record, denial))
+        run.limit_time()
+
+    def _task(self, run: MetricTask, session: JudgingSession, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
-            run.task = loop.create_task(self._work(run, record))
-        run.limit_time()
-        return run
+            return asyncio.get_running_loop().create_task(work)
 
     def close(self) -> None:
         for call in (self._own, self._fallback, self._screen):
             if call is not None:
                 call.close()
 
-    async def _work(self, run: MetricTask, record: RagRecord) -> None:
-        if run.decision is not None:
-            await self._ask_screen(run, run.decision, record)
-            if run.screened is not None and run.decision.asked is None:
-                run.end(run.screened)
-                return
+    async def _work(self, run: MetricTask, record: RagRecord, denied: Denial | None) -> None:
         while True:
-            denial = None if run.decision is None else run.decision.denial
+            denial = denied
             if denial is None and run.allowance is not None and self._is_paid_for:
                 denial = run.allowance.spent()
             if denial is None:
@@ -178,18 +181,6 @@ class MetricRunner:
         if denial is not None:
             outcome = await self._fall_back(run, record, denial.limit)
         run.end(await self.parts.redaction.outcome(outcome))
-
-    async def _ask_screen(self, run: MetricTask, decision: Decision, record: RagRecord) -> None:
-        """Let the embedded judge score, and wait until it is decided whether the judge is asked, which then has its own time."""
-        try:
-            outcome: Outcome = NotApplicable(reason=NOT_ASKED)
-            if self._screen is not None:
-                outcome = await outcome_of(self._screen, record)
-            run.screened = await self.parts.redaction.outcome(outcome)
-            await decision.by(self.name, outcome)
-        finally:
-            decision.leave(self.name)
-        run.limit_time()
 
     async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
@@ -217,8 +208,6 @@ class MetricTask:
     """One metric at work on one record."""
 
     runner: MetricRunner
-    decision: Decision | None = None
-    """Whether the judge is asked about the record; None if it is in any case."""
     screened: Outcome | None = None
     """What the embedded judge says, where the judge is asked about a share of the answers."""
     outcome: Outcome | None = None
@@ -232,7 +221,7 @@ class MetricTask:
     meter: UsageMeter = field(default_factory=UsageMeter)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when there is an outcome."""
-    task: asyncio.Task[None] | None = None
+    task: asyncio.Task[Any] | None = None
     timer: asyncio.TimerHandle | None = None
     began: float = field(default_factory=time.perf_counter)
 

@@ -78,7 +78,15 @@ class Options(ProcessorOptions):
         for name in when.metrics if when else ():
             one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
         if self.budget is not None:
-            self._check_budget(self.budget)
+            instance(Budget, "a Budget").check("budget", self.budget)
+            spenders = (spender for metric in self.metrics for spender in spenders_of(metric))
+            unknown = next((spender for spender in spenders if spender.price is None), None)
+            if self.budget.usd_per_day is not None and unknown is not None:
+                raise ConfigurationError(
+                    f"budget limits usd_per_day, but what the judge {unknown.name!r} costs is not known: give it "
+                    "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
+                    '{"price": [input, output]}'
+                )
         if self.judge_share is not None:
             check_share(self.metrics)
         if when is not None and when.needs_screen:
@@ -117,17 +125,6 @@ class Options(ProcessorOptions):
         """The longest, in seconds, that any of the emitters waits; None where that is longer than a metric may take, or there are none."""
         longest = max((emitter.score_wait for emitter in self.emitters), default=math.inf)
         return longest if longest < self.metric_timeout else None
-
-    def _check_budget(self, budget: Budget) -> None:
-        instance(Budget, "a Budget").check("budget", budget)
-        spenders = (spender for metric in self.metrics for spender in spenders_of(metric))
-        unknown = next((spender for spender in spenders if spender.price is None), None)
-        if budget.usd_per_day is not None and unknown is not None:
-            raise ConfigurationError(
-                f"budget limits usd_per_day, but what the judge {unknown.name!r} costs is not known: give it "
-                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
-                '{"price": [input, output]}'
-            )
 
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:

@@ -8,7 +8,17 @@ from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.sampling import draw
-from ragspan.engine.threads import Deadline, call_guarded
+from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.worker import Work
 
-__all__ = ["BackgroundProcessor", "Deadline", "Item", "ProcessorOptions", "Redaction", "Work", "call_guarded", "draw"]
+__all__ = [
+    "BackgroundProcessor",
+    "DaemonThreads",
+    "Deadline",
+    "Item",
+    "ProcessorOptions",
+    "Redaction",
+    "Work",
+    "call_guarded",
+    "draw",
+]

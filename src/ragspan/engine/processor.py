@@ -62,7 +62,6 @@ class ProcessorOptions:
     exit_timeout: float
     name: str
     max_records_per_second: float | None = None
-    drain_on_sigterm: bool = True
 
     def __post_init__(self) -> None:
         WHOLE.check_fields(self, "queue_size", "queue_bytes", "concurrency")
@@ -100,7 +99,8 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
-            if options.drain_on_sigterm and not is_multiprocessing_child():  # which ends at once until it has work
+            # SIGTERM ends at once the child of `multiprocessing` until that has work, and who waits for nothing.
+            if options.exit_timeout and not is_multiprocessing_child():
                 sigterm.look()
 
     @abstractmethod
@@ -233,7 +233,7 @@ class BackgroundProcessor(ABC):
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
             on_start=lambda: process_end.watch(self),
-            on_work=lambda: sigterm.look(self._log) if options.drain_on_sigterm else None,
+            on_work=lambda: sigterm.look(self._log) if options.exit_timeout else None,
             log=self._log,
         )
         if not self._is_enabled:

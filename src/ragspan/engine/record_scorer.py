@@ -6,16 +6,15 @@ All of it runs in the worker's event loop. A record is counted exactly once, aft
 from __future__ import annotations
 
 import asyncio
-import functools
 from dataclasses import dataclass, field, replace
 
 from ragspan.config import deployment_environment
-from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.budget import BudgetTracker, Denial
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.client import HelperClient
-from ragspan.engine.judge_share_decisions import Decision, JudgeShareDecisions
+from ragspan.engine.judge_share_decisions import JudgeShareDecisions
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
-from ragspan.engine.metric_outcome import About, about_response
+from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
 from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
@@ -23,11 +22,12 @@ from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
-from ragspan.judge_when import facts_of
+from ragspan.judge_when import Facts, facts_of
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
-from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.metrics.doubt import screen_score
+from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
@@ -152,9 +152,9 @@ class RecordScorer:
 
     async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
-        self._start(work)
+        await self._start(work)
         for wait in (self._score_wait, None):
-            if work.runs:
+            if work.runs and not work.item.is_out:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
             if work.item.is_out:
                 return  # a shutdown has dropped it
@@ -166,33 +166,50 @@ class RecordScorer:
             if not work.runs:
                 return
 
-    def _start(self, work: _RecordInWork) -> None:
+    async def _start(self, work: _RecordInWork) -> None:
         """Start the runs of the chosen metrics; the others have ended at once, with the reason."""
-        if self._decisions is not None:
-            identity = identity_of(work.record, work.handle.span)
-            work.decision = self._decisions.decision(identity if work.item.sample else None)
-        elif self._options.asks_screen:
-            work.decision = Decision(lambda _: "doubtful")
-        facts = facts_of(work.record, self._environment) if self._options.judge_when is not None else {}
-        if work.decision is not None and work.item.sample and self._options.judge_when is not None:
-            work.decision.allows = functools.partial(self._options.judge_when.allows, facts)
-        is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
+        item, record, when = work.item, work.record, self._options.judge_when
+        facts = facts_of(record, self._environment) if when is not None else {}
+        is_for_nothing = self._spends and item.on_end is None and not work.handle.holds_scores
+        chosen: list[MetricTask] = []
         for runner in self._runners:
-            if work.item.only is not None and runner.name not in work.item.only:
+            if item.only is not None and runner.name not in item.only:
                 continue
             why_not = "not_exported" if is_for_nothing and runner.is_paid else None
-            if work.item.sample:
-                why_not = self._options.why_not(runner.name, work.record, work.handle.span, facts) or why_not
+            if item.sample:
+                why_not = self._options.why_not(runner.name, record, work.handle.span, facts) or why_not
+            run = MetricTask(runner=runner)
+            work.runs.append(run)
             if why_not is None:
-                work.runs.append(runner.start(work.record, work.session, work.decision))
+                chosen.append(run)
             else:
-                work.runs.append(runner.skip(work.record, why_not))
-        if work.decision is not None:
-            work.decision.begin()
+                runner.skip(run, record, why_not)
+        denial = await self._ask_screen(work, [run for run in chosen if run.runner.has_share], facts)
+        for run in chosen:
+            if run.screened is not None and work.asked is None:
+                run.end(run.screened)
+            elif run.outcome is None and not item.is_out:
+                run.runner.start(run, record, work.session, None if run.screened is None else denial)
+
+    async def _ask_screen(self, work: _RecordInWork, runs: list[MetricTask], facts: Facts) -> Denial | None:
+        """Let the embedded judge score, and decide whether the judge is asked; what of the budget denies that."""
+        record, item, when = work.record, work.item, self._options.judge_when
+        if not runs:
+            return None
+        await asyncio.gather(*(run.runner.screen(run, record, work.session) for run in runs))
+        screened = {run.runner.name: run.screened for run in runs if run.screened is not None}
+        if when is not None and item.sample and not when.allows(facts, screen_score(screened)):
+            return None
+        if self._decisions is None:
+            work.asked = "doubtful"
+            return None
+        identity = identity_of(record, work.handle.span) if item.sample else None
+        work.asked, denial = self._decisions.choose(identity, screened)
+        return denial
 
     def _emit(self, work: _RecordInWork, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
         before = work.result
-        refusal, language = work.session.get_or_make("about", functools.partial(self._about, work.record))
+        refusal, language = work.session.get_or_make("about", lambda: about_response(work.record))
         scored = ScoredRecord(
             record=work.record,
             outcomes=outcomes,
@@ -201,7 +218,7 @@ class RecordScorer:
             refusal=refusal,
             language=language,
             durations=durations,
-            asked=None if work.decision is None else work.decision.asked,
+            asked=work.asked,
         )
         work.handle.tell(lambda handle: handle.late(scored) if scored.late else handle.finish(scored))
         work.result = scored
@@ -209,13 +226,6 @@ class RecordScorer:
             all_durations = {**before.durations, **durations}
             all_outcomes = {**before.outcomes, **outcomes}
             work.result = replace(before, outcomes=all_outcomes, durations=all_durations, asked=scored.asked)
-
-    def _about(self, record: RagRecord) -> About:
-        """What is known of the response, where the helper has not said it."""
-        about, error = call_guarded(about_response, record)
-        if error is not None:
-            self._log.failed("response", error)
-        return about or (False, None)
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -228,8 +238,8 @@ class _RecordInWork:
     session: JudgingSession
     runs: list[MetricTask] = field(default_factory=list)
     """Those whose outcomes are not emitted yet."""
-    decision: Decision | None = None
-    """Whether the judge is asked about it, where it is asked about a share."""
+    asked: Asked | None = None
+    """Why the judge is asked about it, where it is asked about a share."""
     usages: list[Usage] = field(default_factory=list)
     """Of the runs that have ended."""
     result: ScoredRecord | None = None

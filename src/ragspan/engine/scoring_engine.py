@@ -61,10 +61,8 @@ class ScoringEngine(BackgroundProcessor):
             average as many a second; the others are dropped as `rate_limited`. None means no limit.
         budget: what judging may cost, in this process, and what happens when that is spent; None means no limit.
         metric_timeout: seconds after which a metric has failed, more than 0.
-        exit_timeout: seconds that the end of the process may wait for scores, 0 or more.
-        drain_on_sigterm: let SIGTERM wait, for `exit_timeout` at most, until finished answers are scored and exported. The
-            application's and servers' own handlers stay, and decide; under uvicorn no lifespan is needed. What else is still
-            running then is the application's to finish.
+        exit_timeout: seconds that the end of the process, SIGTERM included, may wait for scores, 0 or more. Handlers of the application
+            and of servers stay, and decide; under uvicorn no lifespan is needed.
         judging: where judges compute that need the processor rather than a network (the embedded judge, classifiers): in a
             `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
             when it is first needed; where none can be, a thread does its work.
@@ -104,7 +102,6 @@ class ScoringEngine(BackgroundProcessor):
         budget: Budget | None = None,
         metric_timeout: float = 60.0,
         exit_timeout: float = 10.0,
-        drain_on_sigterm: bool = True,
         judging: JudgingPlace = "helper",
         redact: RedactOption = None,
         judge_share: float | str | JudgeShare | None = None,
@@ -128,7 +125,6 @@ class ScoringEngine(BackgroundProcessor):
             budget=budget,
             metric_timeout=metric_timeout,
             exit_timeout=exit_timeout,
-            drain_on_sigterm=drain_on_sigterm,
             judging=judging,
             redact=redact_from(redact) if enabled else None,
             judge_share=None if judge_share is None else JudgeShare.of(judge_share),

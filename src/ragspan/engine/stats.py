@@ -57,9 +57,8 @@ class EngineStats(NamedTuple):
     dropped: Mapping[str, int] = {}
     """By `DropReason`; reasons that did not occur are left out."""
     errors: Mapping[str, int] = {}
-    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `response` (its language could not
-    be guessed), `emitter_start`, `emitter` (`finish`, `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`;
-    `helper`, for each helper process that died in work; and what others report to `count_error`, such as `callback`."""
+    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `emitter_start`, `emitter` (`finish`,
+    `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`; `helper`, for each helper process that died in work; and what others report to `count_error`, such as `callback`."""
 
     @property
     def done(self) -> int:

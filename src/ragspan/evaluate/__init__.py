@@ -12,21 +12,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragspan.evaluate.evaluated import Evaluation
-    from ragspan.evaluate.evaluation import evaluate
-    from ragspan.evaluate.row_file import ResultFile
-    from ragspan.evaluate.rows import BadRow, EvaluatedRow
+    from ragspan.evaluate.evaluation import Evaluation
+    from ragspan.evaluate.rows import BadRow, EvaluatedRow, ResultFile
+    from ragspan.evaluate.scoring import evaluate
     from ragspan.evaluate.summaries import MetricSummary
 
 __all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile", "evaluate"]
 
 # The command line imports the options of its commands from this package; only a command that runs needs the engine.
-_LAZY = {
-    "Evaluation": "evaluated",
-    "MetricSummary": "summaries",
-    "ResultFile": "row_file",
-    "evaluate": "evaluation",
-}
+_LAZY = {"Evaluation": "evaluation", "MetricSummary": "summaries", "evaluate": "scoring"}
 
 
 def __getattr__(name: str) -> Any:
@@ -35,7 +29,3 @@ def __getattr__(name: str) -> Any:
     module = importlib.import_module(f"ragspan.evaluate.{_LAZY.get(name, 'rows')}")
     value = globals()[name] = getattr(module, name)
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -20,7 +20,7 @@ Texts: TypeAlias = list[str] | None
 File: TypeAlias = Path | None
 
 _Table = partial(typer.Argument, metavar="FILE")
-_TABLES = "CSV, JSONL or Parquet, also with .gz; - is standard input; phoenix:NAME or mlflow:NAME is a data set."
+_TABLES = "CSV, JSONL or Parquet; - is standard input; phoenix:NAME or mlflow:NAME is a data set."
 _Question: TypeAlias = Annotated[
     Text, Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised.")
 ]
@@ -36,6 +36,23 @@ _Project: TypeAlias = Annotated[Text, Option(help="Of the tool; MLflow's experim
 _Json: TypeAlias = Annotated[File, Option(metavar="FILE", help="The figures for a program.")]
 _from = partial(Option, "--from", metavar="TOOL")
 _output = partial(Option, "--output", "-o", metavar="FILE.jsonl")
+_Share: TypeAlias = Annotated[
+    Text, Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random.")
+]
+_Compare: TypeAlias = Annotated[
+    File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, in the report.")
+]
+_By: TypeAlias = Annotated[
+    Texts, Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once.")
+]
+_Mean: TypeAlias = Annotated[
+    Texts, Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once.")
+]
+_Passing: TypeAlias = Annotated[
+    Texts, Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes.")
+]
+_Lowest: TypeAlias = Annotated[Texts, Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")]
+_ENOUGH = "Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped."
 
 
 @contextlib.contextmanager
@@ -60,38 +77,18 @@ def evaluate(
     id_column: Annotated[Text, Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    judge_share: Annotated[
-        Text,
-        Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random."),
-    ] = None,
+    judge_share: _Share = None,
     limit: _Limit = None,
     output: Annotated[File, _output(help="The rows with their scores.")] = None,
-    resume: Annotated[
-        bool, Option("--resume", help="Continue an earlier run, and judge again where it failed.")
-    ] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an earlier run, and judge again what failed.")] = False,
     report: Annotated[File, Option(metavar="FILE.html", help="A report to look at.")] = None,
-    compare: Annotated[
-        File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, in the report.")
-    ] = None,
-    by: Annotated[
-        Texts,
-        Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once."),
-    ] = None,
+    compare: _Compare = None,
+    by: _By = None,
     json: _Json = None,
-    fail_under: Annotated[
-        Texts, Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once.")
-    ] = None,
-    min_passing: Annotated[
-        Texts, Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes.")
-    ] = None,
-    none_below: Annotated[Texts, Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")] = None,
-    min_scored: Annotated[
-        float | None,
-        Option(
-            metavar="SHARE",
-            help="Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped.",
-        ),
-    ] = None,
+    fail_under: _Mean = None,
+    min_passing: _Passing = None,
+    none_below: _Lowest = None,
+    min_scored: Annotated[float | None, Option(metavar="SHARE", help=_ENOUGH)] = None,
     to_trace: Annotated[bool, Option("--to-trace", help="With --from: send each score to its answer's span.")] = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
@@ -159,7 +156,7 @@ def failures(
     """
     options = Namespace(**locals())
     with _errors_shown("failures"):
-        from ragspan.evaluate.failures import collect_failures
+        from ragspan.evaluate.evaluate_command import collect_failures
 
         typer.echo(collect_failures(options))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, wrong
-from ragspan.evaluate.evaluated import Evaluation
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.metrics.metric_catalogue import require_known
 
@@ -15,12 +15,12 @@ Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
 _MIN_SCORED = 0.5
 """The share of the rows that should have a score; below it, a gate speaks for a few rows only."""
-_OPTIONS: Mapping[Kind, str] = {"mean": "--fail-under", "passing": "--min-passing", "none_below": "--none-below"}
-_SHOULD: Mapping[Kind, str] = {
-    "mean": "have a mean of at least {minimum:g}",
-    "passing": "pass {minimum:.0%} of the labelled rows",
-    "none_below": "have no score below {minimum:g}",
+_KINDS: Mapping[Kind, tuple[str, str]] = {
+    "mean": ("--fail-under", "have a mean of at least {:g}"),
+    "passing": ("--min-passing", "pass {:.0%} of the labelled rows"),
+    "none_below": ("--none-below", "have no score below {:g}"),
 }
+"""The option, and what should be."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,28 +39,22 @@ class Gate:
         SHARE.check(f"the minimum of {self.metric}", self.minimum)
 
     def __str__(self) -> str:
-        return f"{self.metric} should {_SHOULD[self.kind].format(minimum=self.minimum)}"
+        return f"{self.metric} should {_KINDS[self.kind][1].format(self.minimum)}"
 
     def reached(self, summary: MetricSummary) -> tuple[float | None, str]:
         """What the scores reach, None if nothing was scored or can pass; and by whom, where a judge is asked about a share of the rows.
 
-        Then it is what that judge would say of all rows, as far as it can be estimated, and the lowest of its own scores; where
-        it has none, what the embedded judge says. It never mixes the two.
+        Then a share that passes is what that judge would say of all rows, where it can be estimated; all else is what the embedded
+        judge says of them. It never mixes the two.
         """
+        asked = summary.asked
+        if asked is not None and asked.failures is not None and self.kind == "passing":
+            scored = f"estimated from {asked.scored:,} of {summary.settled:,} rows"
+            return 1 - asked.failures.value, f" by {asked.judge}, {scored}"
         passing = summary.passed / summary.labelled if summary.labelled else None
         embedded = {"mean": summary.mean, "passing": passing, "none_below": summary.minimum}[self.kind]
-        asked = summary.asked
-        if asked is None:
-            return embedded, ""
-        rate = None if asked.failures is None else 1 - asked.failures.value
-        own = {"mean": asked.mean, "passing": rate, "none_below": asked.lowest}[self.kind]
-        if own is None:
-            return (
-                embedded,
-                f" by the embedded judge: {asked.judge or 'the judge'} scored too few rows at random for an estimate",
-            )
-        words = "which scored" if self.kind == "none_below" else "estimated from"
-        return own, f" by {asked.judge}, {words} {asked.scored:,} of {summary.settled:,} rows"
+        few = f": {asked.judge or 'the judge'} scored too few rows at random for an estimate" if asked else ""
+        return embedded, f" by the embedded judge{few if self.kind == 'passing' else ''}" if asked else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +84,7 @@ def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
         try:
             minimum = float(value if metric else "")
         except ValueError:
-            raise wrong(_OPTIONS[kind], text, "a metric and a number, such as faithfulness=0.8") from None
+            raise wrong(_KINDS[kind][0], text, "a metric and a number, such as faithfulness=0.8") from None
         gates.append(Gate(metric=metric, kind=kind, minimum=minimum))
     return gates
 
@@ -115,46 +109,48 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
     results = []
     for gate in gates:
         reached, judged_by = gate.reached(evaluation.summary[gate.metric])
-        trouble = _trouble(gate, evaluation, reached, judged_by, min_scored)
+        why = next(_troubles(gate, evaluation, reached, judged_by, min_scored), None)
+        trouble = None if why is None else f"{gate}, {why}"
         results.append(GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=judged_by))
     return results
 
 
-def _trouble(  # noqa: PLR0911 - one for each way to fail
+def _troubles(
     gate: Gate, evaluation: Evaluation, reached: float | None, judged_by: str, accepted: float | None
-) -> str | None:
-    min_scored = _MIN_SCORED if accepted is None else accepted
+) -> Iterator[str]:
     summary = evaluation.summary[gate.metric]
-    rows = evaluation.rows + evaluation.bad_row_count
-    settled, skipped = summary.settled, summary.skipped + evaluation.bad_row_count
+    least = _MIN_SCORED if accepted is None else accepted
+    rows, settled = evaluation.rows + evaluation.bad_row_count, summary.settled
+    skipped = summary.skipped + evaluation.bad_row_count
+    if settled == summary.refusals and settled and settled >= least * rows:
+        return  # all that could be scored rightly decline
     if settled == summary.refusals:
-        is_refused = settled and settled >= min_scored * rows
-        return None if is_refused else f"{gate}, but nothing was scored: {summary.reasons or 'there are no rows'}"
-    if summary.silence is not None:
-        return f"{gate}, but {summary.silence}"
-    if reached is None:
-        return f"{gate}, but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
-    if reached < gate.minimum:
-        if gate.kind == "none_below":
-            return f"{gate}, but the lowest is {reached:.4g}{judged_by}"
-        if gate.kind == "mean":
-            return f"{gate}, but has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}"
-        if summary.asked is not None and (rate := summary.asked.failures) is not None:
-            interval = f"95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%}"
-            return f"{gate}, but passes {reached:.1%}{judged_by} ({interval})"
-        passes = f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}"
-        return f"{gate}, but {passes}{f'; {summary.unlabelled}' if summary.unlabelled else ''}"
-    if settled < min_scored * rows:
-        return (
-            f"{gate}, and does, but only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%}), and"
-            f" --min-scored is {min_scored:.0%}: {summary.reasons or 'the others are unreadable'}"
-        )
-    if skipped and accepted is None:
-        return (
-            f"{gate}, and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
+        yield f"but nothing was scored: {summary.reasons or 'there are no rows'}"
+    elif summary.silence is not None:
+        yield f"but {summary.silence}"
+    elif reached is None:
+        yield f"but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
+    elif reached < gate.minimum:
+        yield f"but {_missed(gate, summary, reached, judged_by)}"
+    elif settled < least * rows:
+        have = f"only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%})"
+        yield f"and does, but {have}, and --min-scored is {least:.0%}: {summary.reasons or 'the others are unreadable'}"
+    elif skipped and accepted is None:
+        yield (
+            f"and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
             " complete them, or say with --min-scored what share of the rows is enough"
         )
-    return None
+
+
+def _missed(gate: Gate, summary: MetricSummary, reached: float, judged_by: str) -> str:
+    if gate.kind == "none_below":
+        return f"the lowest is {reached:.4g}{judged_by}"
+    if gate.kind == "mean":
+        return f"has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}"
+    if summary.asked is not None and (rate := summary.asked.failures) is not None:
+        return f"passes {reached:.1%}{judged_by} (95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%})"
+    open_ones = f"; {summary.unlabelled}" if summary.unlabelled else ""
+    return f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}{open_ones}"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

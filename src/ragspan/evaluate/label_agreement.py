@@ -1,35 +1,27 @@
 """What people say of the responses in a table: how well scores agree with it, and how many responses really fail.
 
 A label says one thing, and has one rate. The first of the metrics that are compared with it is *the* measure, by which the rate of
-the responses without a label is estimated.
+the responses without a label is estimated. All answers count as independent: responses to one question should not be labelled many
+times over.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import statistics
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from ragspan.evaluate.estimates import (
-    LEAST_LABELS,
-    Bootstrap,
-    RateEstimate,
-    Stratum,
-    Weights,
-    auroc,
-    balanced_accuracy,
-    rate_by_labels,
-)
-from ragspan.evaluate.evaluated import Evaluation, text_table
-from ragspan.outcomes import Score
+from ragspan.evaluate.estimates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels, wilson_interval
+from ragspan.evaluate.evaluation import Evaluation, text_table
+from ragspan.outcomes import Label, Score
 
 _CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _FEW: Final = 10
-"""Labels of the rarer kind, with which no resample differs much."""
-_TAIL: Final = 0.025
-"""At each end of a 95 % interval."""
+"""Labels of the rarer kind, with which their variance says little."""
 MEASURES: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
 """What a label says, unless metrics are named. Adherence first: it is of the whole response, as a label is, and ranks responses better
 than the share of their claims."""
@@ -92,11 +84,23 @@ class LabelAgreement:
             f" from {rate.labels:,} labels; {self.measure} alone fails {rate.by_metric:.1%}"
         )
 
+    def parts(self) -> Iterator[Any]:
+        """What the command prints: texts, and a table of Rich."""
+        table = text_table("metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
+        for one in self.metrics:
+            figures = ("-" if it is None else str(it) for it in (one.auroc, one.balanced_accuracy, one.missing_labels))
+            table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *figures)
+        yield table
+        for one in self.metrics:
+            if one.told < one.labels:
+                left = f"{one.metric} leaves {one.labels - one.told:,} of {one.labels:,} open"
+                yield f"{left}: its balanced accuracy is of the others"
+        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}.\n"
+        yield self.rate_in_words
+
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
     """How well the metrics of the evaluation agree with its label; None where no row has both a label and a score.
-
-    Each row counts as a source of its own: responses to one question should not be labelled many times over.
 
     Args:
         evaluation: of a table with labels.
@@ -108,39 +112,41 @@ def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreeme
     measures = [metric for metric in MEASURES if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]
     compared = [*measures, *others] if with_all or not measures else measures
-    scores: dict[str, list[tuple[int, Score]]] = {metric: [] for metric in compared}
+    scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {metric: [] for metric in compared}
     for row in evaluation.all_rows():
         for metric in compared:
             if isinstance(score := row.outcomes.get(metric), Score):
-                scores[metric].append((row.row, replace(score, evidence=())))
-    agreeing = [one for metric in compared if (one := _agreement(metric, scores[metric], labels)).labels]
+                scores[metric].append((labels.get(row.row), score.value, score.label))
+    agreeing = []
+    for metric, found in scores.items():
+        labelled = [(good, value, told) for good, value, told in found if good is not None]
+        if labelled:
+            agreeing.append(_agreement(metric, labelled))
     if not agreeing:
         return None
     measure = agreeing[0].metric
     strata = {True: Stratum(), False: Stratum()}
-    for at, score in scores[measure]:
-        label = labels.get(at)
-        strata[score.label == "fail"] += Stratum(answers=1, labels=label is not None, failing=label is False)
+    for good, _, told in scores[measure]:
+        strata[told == "fail"] += Stratum(answers=1, labels=good is not None, failing=good is False)
     has_labels = evaluation.summary[measure].labelled > 0
     rate = rate_by_labels(failing=strata[True], passing=strata[False]) if has_labels else None
     return LabelAgreement(label=evaluation.label_name, metrics=agreeing, measure=measure, failures=rate)
 
 
-def _agreement(metric: str, scores: Iterable[tuple[int, Score]], labels: Mapping[int, bool]) -> MetricAgreement:
-    labelled = [(labels[row], score) for row, score in scores if row in labels]
-    values, good = [score.value for _, score in labelled], [label for label, _ in labelled]
-    ranked = _figure(good, auroc(values, good), metric)
+def _agreement(metric: str, labelled: Sequence[tuple[bool, float, Label | None]]) -> MetricAgreement:
+    ranked = auroc(*([value for good, value, _ in labelled if good is wanted] for wanted in (True, False)))
     # Only a score that passes or fails says what a label says.
-    told = [(label, score.label == "pass") for label, score in labelled if score.label is not None]
-    passes, truths = [float(is_passing) for _, is_passing in told], [label for label, _ in told]
-    right = _figure(truths, balanced_accuracy(passes, truths, 0.5), metric) if told else None
+    told = [(good, label == "pass") for good, _, label in labelled if label is not None]
+    right = balanced_accuracy(
+        *([passes is wanted for good, passes in told if good is wanted] for wanted in (True, False))
+    )
     best = right or ranked
     # An interval shrinks with the root of the number.
     times = 0.0 if best is None else ((best.upper - best.lower) / 2 / _CLOSE) ** 2
     return MetricAgreement(
         metric=metric,
         labels=len(labelled),
-        good=sum(good),
+        good=sum(good for good, _, _ in labelled),
         told=len(told),
         auroc=ranked,
         balanced_accuracy=right,
@@ -148,31 +154,34 @@ def _agreement(metric: str, scores: Iterable[tuple[int, Score]], labels: Mapping
     )
 
 
-def _figure(good: Sequence[bool], figure: Callable[[Weights], float], seed: str) -> Figure | None:
-    """The figure with its interval; None if it is undefined."""
-    estimate = Bootstrap([str(at) for at in range(len(good))], seed=seed).estimate(figure)
-    if math.isnan(estimate.value):
+def auroc(good: Sequence[float], bad: Sequence[float]) -> Figure | None:
+    """The probability that a good answer has a higher value than a bad one, ties counted half; None if one of the kinds is missing.
+
+    Its variance is that of E. R. DeLong and others (Biometrics, 1988); the interval is that of a share among as many answers as have
+    such a variance, and at most as many as are of the rarer kind where there are few, or all pairs are in one order.
+    """
+    if not good or not bad:
         return None
-    lower, upper = estimate.interval
-    # Few labels of a kind resample alike: a share of them is bounded by the rule of three all the same.
-    rarer = min(sum(good), len(good) - sum(good))
-    if lower == upper or rarer < _FEW:
-        reach = 1 - _TAIL ** (1 / rarer)
-        lower, upper = min(lower, estimate.value - reach), max(upper, estimate.value + reach)
-    return Figure(value=estimate.value, lower=max(lower, 0.0), upper=min(upper, 1.0))
+    beaten, winners = sorted(bad), sorted(good)
+    of_good = [(bisect_left(beaten, one) + bisect_right(beaten, one)) / 2 / len(bad) for one in good]
+    of_bad = [1 - (bisect_left(winners, one) + bisect_right(winners, one)) / 2 / len(good) for one in bad]
+    value, rarer = statistics.fmean(of_good), min(len(good), len(bad))
+    number: float = rarer
+    if rarer >= _FEW:
+        variance = statistics.variance(of_good) / len(good) + statistics.variance(of_bad) / len(bad)
+        number = value * (1 - value) / variance if variance > 0 else rarer
+    lower, upper = wilson_interval(value, number or rarer)
+    return Figure(value=value, lower=lower, upper=upper)
 
 
-def agreement_parts(label: LabelAgreement) -> Iterator[Any]:
-    """What the command prints: texts, and a table of Rich."""
-    table = text_table("metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
-    for one in label.metrics:
-        figures = (one.auroc, one.balanced_accuracy, one.missing_labels)
-        table.add_row(
-            one.metric, f"{one.labels:,} ({one.good:,})", *("-" if known is None else str(known) for known in figures)
-        )
-    yield table
-    for one in label.metrics:
-        if one.told < one.labels:
-            yield f"{one.metric} leaves {one.labels - one.told:,} of {one.labels:,} open: its balanced accuracy is of the others"
-    yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}.\n"
-    yield label.rate_in_words
+def balanced_accuracy(good: Sequence[bool], bad: Sequence[bool]) -> Figure | None:
+    """The mean of the shares that are right among the good and among the bad ones; .5 is chance. None if one of the kinds is missing."""
+    if not good or not bad:
+        return None
+    shares = [sum(kind) / len(kind) for kind in (good, bad)]
+    intervals = [wilson_interval(share, len(kind)) for share, kind in zip(shares, (good, bad), strict=True)]
+    value = sum(shares) / 2
+    reach = [
+        math.hypot(*(share - end[side] for share, end in zip(shares, intervals, strict=True))) / 2 for side in (0, 1)
+    ]
+    return Figure(value=value, lower=max(value - reach[0], 0.0), upper=min(value + reach[1], 1.0))

@@ -50,9 +50,8 @@ class OutageRetry:
             away = self._clock() - judge.answered_at
             if judge.failure is not None and 2 < away <= judge.limit:  # noqa: PLR2004 - below, a judge is only busy
                 why = f"{judge.failure.error_type}: {judge.failure.message}"[:200]
-                return (
-                    f"waiting for the judge of {metric} since {away:.0f} s, for {judge.limit - away:.0f} s more ({why})"
-                )
+                since = f"since {away:.0f} s, for {judge.limit - away:.0f} s more"
+                return f"waiting for the judge of {metric} {since} ({why})"
         return None
 
     async def outcomes(

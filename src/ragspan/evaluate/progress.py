@@ -1,11 +1,10 @@
-"""What a run over a table has done so far: its rows, their scores, the lowest of them, and how that is shown."""
+"""What a run over a table has done so far: its rows and their scores, and how that is shown."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TextIO
@@ -13,10 +12,9 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from ragspan.evaluate.evaluated import WORST_KEPT, Evaluation, duration
+from ragspan.evaluate.evaluation import Evaluation, duration
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import SKIPPED_REASONS, MetricTally
-from ragspan.judge_share import JudgeShare
 from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, is_passing
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES
 from ragspan.telemetry.semconv import DIMENSION_OTHER
@@ -33,51 +31,36 @@ class RunProgress:
 
     Args:
         metrics: by name, in their order.
-        share_done: of the table, from 0 to 1, for a number of rows; None where its size is not known.
         by: entries of the records' metadata by which scores are also counted.
-        share: of the rows that a judge is asked about; None asks it about all.
-        shared: the names of the metrics that ask it about a share.
+        shared: the names of the metrics whose judge is asked about a share of the rows.
     """
 
-    def __init__(
-        self,
-        metrics: Sequence[str],
-        share_done: Callable[[int], float | None] = lambda _: None,
-        by: Sequence[str] = (),
-        share: JudgeShare | None = None,
-        shared: Collection[str] = (),
-    ) -> None:
-        self.read = self.rows = self.resumed = self.bad_row_count = self.passing = 0
+    def __init__(self, metrics: Sequence[str], by: Sequence[str] = (), shared: Collection[str] = ()) -> None:
+        self.read = self.rows = self.resumed = self.bad_row_count = 0
         """Rows that the embedded judge has read to tell which ones the judge is asked about; records that were evaluated; of these and
-        the bad rows those of earlier runs; bad rows; outcomes that another try may change."""
-        self.total: int | None = None
-        """Rows of the table, once all have been read."""
+        the bad rows those of earlier runs; bad rows."""
+        self.share_done: float | None = None
+        """Of the table, from 0 to 1; None where its size is not known."""
+        self.is_reading = False
+        """Whether the embedded judge reads the rows, and none is done yet."""
         self.outage: str | None = None
         """Which judge is waited for."""
         self.usage = Usage()
+        self._shared = frozenset(shared)
         self.tallies = {metric: MetricTally(has_share=metric in shared) for metric in metrics}
-        self._share, self._shared, self._share_done, self._by = share, shared, share_done, by
-        self._failing = 0
+        self._groups: dict[str, dict[str, dict[str, MetricTally]]] = {name: {} for name in by}
+        self._failing = self._passing = 0
         self._failures: dict[str, str] = {}
         self._labels: dict[int, bool] = {}
         self._bad_rows: list[BadRow] = []
         self._skipped: Counter[str] = Counter()
         self._judged: Counter[str] = Counter()
         self._began = time.monotonic()
-        self._lowest: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
-        self._groups: dict[str, dict[str, dict[str, MetricTally]]] = {name: {} for name in by}
-        """By dimension, value and metric."""
 
     @property
     def done(self) -> int:
         """Rows of the table, bad ones included."""
         return self.rows + self.bad_row_count
-
-    @property
-    def share_done(self) -> float | None:
-        if self.total is not None:
-            return self.done / max(self.total, 1)
-        return self._share_done(self.done or self.read)
 
     def add(self, done: EvaluatedRow | BadRow) -> None:
         if isinstance(done, BadRow):
@@ -90,40 +73,46 @@ class RunProgress:
         self._failing += bool(done.failing)
         if done.label is not None:
             self._labels[done.row] = done.label
-        outcomes = done.outcomes.values()
-        self._skipped.update([reason for outcome in outcomes if (reason := _skipped(outcome))][:1])
-        scores = [outcome for outcome in outcomes if isinstance(outcome, Score)]
-        judges = {named_judge(score) for score in scores} | {one.screen.judge for one in scores if one.screen}
+        scores = done.scores.values()
+        judges = {named_judge(one) for one in scores} | {one.screen.judge for one in scores if one.screen}
         self._judged.update(judge for judge in judges if judge is not None)
-        groups = [tallies for name in self._by if (tallies := self._group(name, done.record.metadata.get(name)))]
+        counting, skipped = [self.tallies, *self._groups_of(done)], []
         for metric, outcome in done.outcomes.items():
-            for tallies in (self.tallies, *groups):
+            for tallies in counting:
                 tallies[metric].add(outcome, done.asked)
-            self.passing += is_passing(outcome) or is_replaced(outcome, done.asked)
-            if isinstance(outcome, MetricFailure) and len(self._failures) < _FAILURES_KEPT:
-                self._failures.setdefault(outcome.error_type, outcome.message)
-            if isinstance(outcome, Score):
-                insort(self._lowest[metric], (outcome.value, done.row, done))
-                del self._lowest[metric][WORST_KEPT:]
-            if outcome.usage is not None:
-                self.usage += outcome.usage
+            self._passing += is_passing(outcome) or is_replaced(outcome, done.asked)
+            self.usage += outcome.usage or Usage()
+            if isinstance(outcome, MetricFailure):
+                skipped.append(outcome.error_type)
+                if len(self._failures) < _FAILURES_KEPT:
+                    self._failures.setdefault(outcome.error_type, outcome.message)
+            elif isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS:
+                skipped.append(outcome.reason)
+        self._skipped.update(skipped[:1])
 
-    def _group(self, name: str, value: object) -> dict[str, MetricTally] | None:
-        if not isinstance(value, (str, int, float)):
-            return None
-        known = self._groups[name]
-        key = str(value) if str(value) in known or len(known) < MAX_DIMENSION_VALUES else DIMENSION_OTHER
-        new = {metric: MetricTally(has_share=metric in self._shared) for metric in self.tallies}
-        return known.setdefault(key, new)
+    def _groups_of(self, done: EvaluatedRow) -> Iterator[dict[str, MetricTally]]:
+        for name, known in self._groups.items():
+            value = done.record.metadata.get(name)
+            if isinstance(value, (str, int, float)):
+                key = str(value) if str(value) in known or len(known) < MAX_DIMENSION_VALUES else DIMENSION_OTHER
+                new = {metric: MetricTally(has_share=metric in self._shared) for metric in self.tallies}
+                yield known.setdefault(key, new)
 
     def evaluation(self, **more: Any) -> Evaluation:
         """The result so far, with the fields that are not counted here."""
-        worst = {row: done for lowest in self._lowest.values() for _, row, done in lowest}
+
+        def summed_up(tallies: dict[str, MetricTally]) -> dict[str, Any]:
+            return {metric: tally.summary(metric) for metric, tally in tallies.items()}
+
+        groups = {
+            name: {value: summed_up(tallies) for value, tallies in sorted(values.items())}
+            for name, values in self._groups.items()
+            if values
+        }
         return Evaluation(
             metrics=tuple(self.tallies),
             rows=self.rows,
-            summary={metric: tally.summary(metric) for metric, tally in self.tallies.items()},
-            worst=tuple(worst[row] for row in sorted(worst)),
+            summary=summed_up(self.tallies),
             bad_rows=tuple(self._bad_rows),
             bad_row_count=self.bad_row_count,
             skipped=dict(self._skipped.most_common()),
@@ -133,17 +122,9 @@ class RunProgress:
             resumed=self.resumed,
             usage=self.usage,
             seconds=time.monotonic() - self._began,
-            by_dimension={
-                name: {
-                    value: {metric: tally.summary(metric) for metric, tally in tallies.items()}
-                    for value, tallies in sorted(values.items())
-                }
-                for name, values in self._groups.items()
-                if values
-            },
+            by_dimension=groups,
             labels=self._labels,
-            judge_share=self._share,
-            has_passing=self.passing > 0,
+            has_passing=self._passing > 0,
             **more,
         )
 
@@ -151,16 +132,6 @@ class RunProgress:
 def is_replaced(outcome: Outcome, asked: Asked | None) -> bool:
     """Whether the embedded judge's score stands in for that of the judge, which failed, or which the budget denied."""
     return asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
-
-
-def _skipped(outcome: Outcome) -> str | None:
-    """Why there is no score, where there should be one."""
-    if isinstance(outcome, MetricFailure):
-        return outcome.error_type
-    return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS else None
-
-
-# On the terminal ------------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -195,7 +166,7 @@ def progress_on_stderr(
 def _words(progress: RunProgress, done: int, seconds: float) -> str:
     share = progress.share_done
     percent = "" if share is None else f" ({share:.0%})"
-    if progress.total is None and progress.read:
+    if progress.is_reading:
         return f"{progress.read:,} rows read by the embedded judge{percent}"
     parts = [f"{progress.done:,} rows{percent}"]
     if progress.outage is not None:
@@ -206,8 +177,6 @@ def _words(progress: RunProgress, done: int, seconds: float) -> str:
             parts.append(f"{duration(seconds * (1 - share) / share * progress.done / done)} left")
     means = {metric: tally.mean for metric, tally in progress.tallies.items()}
     parts += [f"{metric} {mean:.3f}" for metric, mean in means.items() if mean is not None]
-    if progress.bad_row_count:
-        parts.append(f"{progress.bad_row_count:,} bad")
-    if progress.usage.usd is not None:
-        parts.append(f"${progress.usage.usd:.4f}")
+    parts += [f"{progress.bad_row_count:,} bad"] if progress.bad_row_count else []
+    parts += [f"${progress.usage.usd:.4f}"] if progress.usage.usd is not None else []
     return " · ".join(parts)

@@ -1,17 +1,50 @@
-"""The rows of an evaluated table: with all their outcomes, or with what is wrong with them."""
+"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row with its texts and all its outcomes.
+
+A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done.
+So the process may be killed at any moment: at most one line has no end, and is cut off. The first line says what was evaluated,
+and how. A row that is judged again gets another line, which counts in place of the first.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import numbers
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from io import FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from ragspan.outcomes import Asked, Outcome, Score, html_of
+import msgspec
+
+from ragspan.evaluate.written_files import replacing
+from ragspan.exceptions import TableError
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.metrics import JudgedContext
+from ragspan.metrics.metric import Metric
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+RUN: Final = "ragspan_run"
+"""The only key of the first line of a file of rows."""
+LABEL: Final = "label"
+"""What people say of a response: the part, and the usual name of its column."""
+_FORMAT = 7
+_ROW = re.compile(rb'\{"row": (\d+),')
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
+_ALWAYS = ("record_id", "question", "contexts", "response", "status", "retrievals", "started_ns", "ended_ns")
+_EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,15 +66,19 @@ class EvaluatedRow:
     """What the embedded judge has said of the row by metric, as long as it is not known whether the judge is asked."""
 
     @property
+    def scores(self) -> dict[str, Score]:
+        """By metric, without the metrics that have none."""
+        return {name: outcome for name, outcome in self.outcomes.items() if isinstance(outcome, Score)}
+
+    @property
     def failing(self) -> dict[str, Score]:
         """The scores that fail, by metric."""
-        found = self.outcomes.items()
-        return {name: one for name, one in found if isinstance(one, Score) and one.label == "fail"}
+        return {name: score for name, score in self.scores.items() if score.label == "fail"}
 
     @property
     def badness(self) -> tuple[int, float, int]:
         """Orders rows: first those that fail most metrics, then those with the lowest mean."""
-        values = [outcome.value for outcome in self.outcomes.values() if isinstance(outcome, Score)]
+        values = [score.value for score in self.scores.values()]
         return -len(self.failing), math.fsum(values) / len(values) if values else 1.0, self.row
 
     def described(self, *metrics: str) -> Iterator[Text]:
@@ -57,10 +94,6 @@ class EvaluatedRow:
             outcome = self.outcomes[metric]
             explanation = outcome.explanation if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        return html_of(self.record, self.outcomes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,3 +118,279 @@ class BadRow:
 def named_judge(score: Score) -> str | None:
     """Who gave the score, with the version of the prompts."""
     return f"{score.judge} (prompts {score.prompt_version})" if score.prompt_version else score.judge
+
+
+class ResultFile:
+    """The rows in a file that `evaluate` wrote.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        TableError: while it is read: it is not such a file, or damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics of that run."""
+        return tuple(str(metric["name"]) for metric in _run_of(self.path)["metrics"])
+
+    def rows(self) -> Iterator[EvaluatedRow]:
+        """Each row, in the order of the table; before a row is done there is none."""
+        if not self.path.exists():
+            return
+        _run_of(self.path)
+        try:
+            for line in _Lines(self.path):
+                yield _row_of(line)
+        except (LookupError, TypeError, ValueError) as error:
+            raise error if isinstance(error, TableError) else _unreadable(self.path) from None
+
+
+def partial_of(output: Path) -> Path:
+    """Where the rows of a run with this output are as long as it is not done."""
+    return output.with_name(f"{output.name}.partial")
+
+
+class RowWriter:
+    """The file of rows of one run, which rows are added to.
+
+    Args:
+        output: where it is in the end; None is a temporary file, which is deleted with this object.
+        metrics: of the run.
+        about: what else of the run must be the same where it is continued.
+        resume: continue an earlier run, or judge again where a finished one failed.
+
+    Raises:
+        TableError: an earlier run did not come to its end and `resume` is False, its run had other settings, which the message
+            names, or what is there is no file of rows.
+    """
+
+    def __init__(
+        self, output: Path | None, metrics: Sequence[Metric], about: Mapping[str, Any], *, resume: bool
+    ) -> None:
+        run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
+        self._header = json.dumps({RUN: run}).encode() + b"\n"
+        self._file: FileIO | None = None
+        self._output = output
+        self.last_row = 0
+        """The last row of the earlier run."""
+        if output is None:
+            descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
+            os.close(descriptor)
+            self.path = Path(name)
+            weakref.finalize(self, self.path.unlink, missing_ok=True)
+            return
+        self.path = partial_of(output)
+        if output.exists() and output.stat().st_size:
+            _run_of(output)  # nothing that is not ours is replaced
+            if resume and not self.path.exists():
+                shutil.copy(output, self.path)
+        if not self.path.exists():
+            return
+        if not resume:
+            raise TableError(
+                f"{self.path} holds rows of an earlier run that did not come to its end: continue it with --resume"
+                " (resume=True), or delete that file to begin anew"
+            )
+        lines = _Lines(self.path)
+        before, now = _run_of(self.path) if lines.end else {}, json.loads(self._header)[RUN]
+        changes = [
+            f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
+            for name in (now if before else ())
+            if before.get(name) != now[name]
+        ]
+        if changes:
+            different = f"{self.path} is of a run that differs from this one, so it cannot be continued"
+            raise TableError(f"{different}: {'; '.join(changes)}")
+        self.last_row = max(len(lines.offsets) - 1, 0)
+        os.truncate(self.path, lines.end)  # without what was half written
+
+    def add(self, done: EvaluatedRow) -> None:
+        """Write one row.
+
+        Raises:
+            TableError: the file cannot be written.
+        """
+        line = _line_of(done)
+        try:
+            if self._file is None:  # it quotes answers and contexts
+                self._file = FileIO(os.open(self.path, _APPENDING, 0o600), "ab")
+                line = line if self._file.tell() else self._header + line
+            if self._file.write(line) != len(line):
+                raise OSError("is there space left?")  # noqa: TRY301 - as the system says it
+        except OSError as error:
+            raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
+
+    def finish(self, *, is_complete: bool) -> None:
+        """Close the file, and give it its name if the table is done."""
+        if self._file is not None:
+            self._file.close()
+        if self._output is None or not is_complete:
+            return
+        try:
+            if not self.path.exists():  # no row could be read
+                self.path.write_bytes(self._header)
+            lines = _Lines(self.path)
+            if lines.was_judged_again:
+                with replacing(self.path) as whole, whole.open("wb") as file:
+                    file.write(self._header)
+                    file.writelines(lines)
+            self.path.replace(self._output)
+        except OSError as error:
+            raise TableError(
+                f"{self._output} cannot be written: {error.strerror or error}; all rows are in {self.path}"
+            ) from None
+        self.path = self._output
+
+    def rows(self) -> Iterator[EvaluatedRow]:
+        """Each row that is done, in the order of the table."""
+        return ResultFile(self.path).rows() if self.path.exists() and self.path.stat().st_size else iter(())
+
+    def resume(self, rows: Iterator[EvaluatedRow | BadRow]) -> Iterator[EvaluatedRow | BadRow]:
+        """The rows up to the last one that is done, those that were judged with their outcomes.
+
+        Raises:
+            TableError: they are not those of the earlier run, or the file was damaged.
+        """
+        for done in self.rows():
+            for row in rows:
+                if row.row == done.row or isinstance(row, EvaluatedRow):
+                    break
+                yield row
+            else:
+                raise TableError(f"the table ends before row {done.row}, which {self.path} has: it is another one")
+            if isinstance(row, BadRow) or row.row != done.row or _texts(row.record) != _texts(done.record):
+                raise TableError(
+                    f"row {row.row} is not what it was when {self.path} was written, so that run cannot be continued"
+                )
+            record = replace(row.record, record_id=done.record.record_id)
+            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
+
+
+def _described(metric: Metric) -> dict[str, Any]:
+    """The metric and its settings in plain data, to compare with those of an earlier run; no key and no address."""
+    about: dict[str, Any] = {"name": metric.name}
+    data: Any = metric
+    for item in fields(data) if is_dataclass(data) else ():
+        value = getattr(data, item.name)
+        if isinstance(value, (str, int, float)) or value is None:
+            about[item.name] = value
+        elif isinstance(name := getattr(value, "name", None), str):  # a judge
+            about[item.name] = f"{name}, prompts {getattr(value, 'prompt_version', None)}"
+    return about
+
+
+def _texts(record: RagRecord) -> bytes:  # what is judged
+    return _encoded([record.question, record.response, record.contexts and [one.text for one in record.contexts]])
+
+
+# Lines ----------------------------------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """The last whole line of each row, in the order of the table. What is added to the file later is not read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.offsets = array("q")
+        """Where the line of each row begins, by its number; 0 where the row has none."""
+        self.end = 0
+        """Of the last whole line."""
+        self.was_judged_again = False
+        with path.open("rb") as file:
+            for line in file:
+                begins = _ROW.match(line)
+                if not line.endswith(b"\n"):
+                    break
+                if begins:
+                    row = int(begins[1])
+                    self.was_judged_again |= row < len(self.offsets)
+                    self.offsets.extend([0] * (row + 1 - len(self.offsets)))
+                    self.offsets[row] = self.end
+                elif self.end:
+                    raise _unreadable(path)
+                self.end += len(line)
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            for offset in filter(None, self.offsets):
+                if file.tell() != offset:
+                    file.seek(offset)
+                yield file.readline()
+
+
+def _line_of(done: EvaluatedRow) -> bytes:
+    """The row as a record writes itself, with the outcomes; without the fields that say nothing."""
+    plain = _pruned(msgspec.json.decode(done.record.to_json()), *_ALWAYS)
+    if plain["contexts"]:
+        plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
+    if done.record.framework == "table":  # it is of the time at which it was read
+        del plain["started_ns"], plain["ended_ns"]
+    label = None if done.label is None else "pass" if done.label else "fail"
+    more = _pruned({"label": label, "asked": done.asked, "doubt": done.doubt})
+    outcomes = {}
+    for name, outcome in done.outcomes.items():
+        of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
+        known = [one for one in of_outcome.get("evidence", ()) if type(one).__name__ in _EVIDENCE]  # of our metrics
+        of_outcome["evidence"] = [{"type": type(one).__name__, **msgspec.to_builtins(one)} for one in known]
+        kind = next(kind for kind, of_kind in _OUTCOMES.items() if isinstance(outcome, of_kind))
+        outcomes[name] = {"outcome": kind, **_pruned(msgspec.to_builtins(of_outcome, enc_hook=_other))}
+    return _encoded({"row": done.row, **plain, **more, "outcomes": outcomes}) + b"\n"
+
+
+def _encoded(plain: Any) -> bytes:
+    """JSON in UTF-8, with a question mark for each half of a surrogate pair."""
+    return json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _pruned(plain: Mapping[str, Any], *kept: str) -> dict[str, Any]:
+    nothing: tuple[Any, ...] = (None, "", [], {})
+    found = plain.items()
+    return {name: value for name, value in found if name in kept or (value is not False and value not in nothing)}
+
+
+def _other(value: object) -> float | str:
+    """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
+    return float(value) if isinstance(value, numbers.Real) else type(value).__name__
+
+
+def _row_of(line: bytes) -> EvaluatedRow:
+    plain = json.loads(line)
+    outcomes: dict[str, Outcome] = {}
+    for name, outcome in plain["outcomes"].items():
+        kind = _OUTCOMES[outcome.pop("outcome")]
+        if "evidence" in outcome:
+            outcome["evidence"] = tuple(_EVIDENCE[one.pop("type")](**one) for one in outcome["evidence"])
+        outcomes[name] = msgspec.convert(outcome, kind)
+    return EvaluatedRow(
+        row=plain["row"],
+        record=msgspec.json.decode(line, type=RagRecord),
+        outcomes=outcomes,
+        label={"pass": True, "fail": False}.get(plain.get("label")),
+        **{name: plain.get(name) for name in ("asked", "doubt")},
+    )
+
+
+def _run_of(path: Path) -> dict[str, Any]:
+    """What the first line says of the run."""
+    try:
+        with path.open("rb") as file:
+            run = json.loads(file.readline(1 << 20))[RUN]
+        is_ours = run["format"] == _FORMAT and isinstance(run["metrics"], list)
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, LookupError, TypeError):
+        is_ours = False
+    if not is_ours:
+        raise _unreadable(path)
+    return dict(run)
+
+
+def _unreadable(path: Path) -> TableError:
+    return TableError(
+        f"{path} is not a file of rows that this version of ragspan wrote, or was damaged: give another name, or delete it"
+    )

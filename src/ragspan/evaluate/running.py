@@ -1,11 +1,7 @@
 """One run over a table, from its first row to its last: read, score, write, count.
 
-Guarantees:
-- Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
-  `_ROWS_PER_PLACE` records for each that is judged are in work.
-- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once; the file of rows keeps what
-  it says. Nothing is sent or counted before it is known which rows the judge is asked about.
-- Each row with a record is in the file of rows before it is counted, so the process may be killed at any moment.
+- Each row ends exactly once, in the order of the table, and is in the file of rows before it is counted or sent.
+- Where a judge is asked about a share of the rows, the embedded judge reads all of them first; the file of rows keeps what it says.
 - Memory does not grow with the table, except for eight bytes a score, and with a share for some tens of bytes a row.
 """
 
@@ -23,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ragspan.arguments import SECONDS, WHOLE
 from ragspan.config import Settings, is_enabled
@@ -33,16 +29,15 @@ from ragspan.engine.judge_share_decisions import TableDecisions, beside_screen, 
 from ragspan.engine.metric_judges import screens_of, spenders_of
 from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.threads import Deadline
-from ragspan.evaluate.columns import LABEL, ColumnChoices
-from ragspan.evaluate.evaluated import Evaluation
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.outages import OutageRetry
 from ragspan.evaluate.progress import RunProgress, is_replaced
-from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.row_file import RowWriter, partial_of, require_jsonl
-from ragspan.evaluate.rows import BadRow, EvaluatedRow
-from ragspan.evaluate.tables import STANDARD_INPUT, table_of
-from ragspan.evaluate.written_files import require_apart
+from ragspan.evaluate.records import ColumnChoices, RecordReader
+from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow, RowWriter, partial_of
+from ragspan.evaluate.tables import STANDARD_INPUT, Table, table_of
+from ragspan.evaluate.written_files import require_apart, require_jsonl
 from ragspan.exceptions import ConfigurationError
+from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import doubt_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_passing
@@ -50,6 +45,7 @@ from ragspan.redaction import RedactedRecord
 from ragspan.telemetry.emitter_protocols import Emitter
 from ragspan.throttled_log import ThrottledLog
 
+_T = TypeVar("_T")
 _Row: TypeAlias = "EvaluatedRow | BadRow"
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
@@ -74,21 +70,19 @@ class Plan:
     budget: Budget | None = None
     columns: ColumnChoices = field(default_factory=dict)
     by: Sequence[str] = ()
-    """Columns by which rows are also grouped, beside `settings.dimensions`."""
     output: Path | None = None
     resume: bool = False
     limit: int | None = None
     patience: float | None = None
-    """Seconds that a judge may be away; see `OutageRetry`."""
     has_share: bool = True
     """Ask the judge about `settings.judge_share` of the rows; False asks it about all of them."""
     emitters: Sequence[Emitter] = ()
-    """Where scores also go."""
     ends_on_ctrl_c: bool = False
     """Ctrl-C ends the evaluation with what is done, in place of a `KeyboardInterrupt`."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Once it is set, the evaluation ends with what is done."""
-    on_begin: Callable[[RecordReader], None] = lambda _: None
+    on_begin: Callable[[str], None] = lambda _: None
+    """Called with what is read as what, in a line."""
     on_row: Callable[[RunProgress], None] = lambda _: None
 
     def __post_init__(self) -> None:
@@ -104,8 +98,27 @@ class Plan:
             require_apart({"the table": self.data}, written)
         elif self.resume:
             raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
-        if self.has_share and self.settings.judge_share is not None:
+        if self.share is not None:
             check_share(self.metrics)
+
+    @property
+    def share(self) -> JudgeShare | None:
+        """Of the rows, that the judge is asked about; None asks it about all."""
+        return self.settings.judge_share if self.has_share else None
+
+
+def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
+    """Call what runs an event loop, in a thread of its own where one runs in this thread already; `stop` is called on Ctrl-C there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:
+        try:
+            return pool.submit(contextvars.copy_context().run, work).result()
+        except KeyboardInterrupt:
+            stop()
+            raise
 
 
 def run(plan: Plan) -> Evaluation:
@@ -117,44 +130,32 @@ def run(plan: Plan) -> Evaluation:
         ConfigurationError: a setting is wrong.
         KeyboardInterrupt: at Ctrl-C, unless the plan says otherwise.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return _run(plan)
-    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:  # no second event loop can run in this thread
-        try:
-            return pool.submit(contextvars.copy_context().run, _run, plan).result()
-        except KeyboardInterrupt:
-            plan.stop.set()
-            raise
+    return outside_loop(lambda: _run(plan), plan.stop.set)
 
 
 def _run(plan: Plan) -> Evaluation:
-    share = plan.settings.judge_share if plan.has_share else None
-    screens = {} if share is None else screens_of(plan.metrics)
     with contextlib.closing(table_of(plan.data)) as table:
-        dimensions = tuple(dict.fromkeys([*plan.settings.dimensions, *plan.by]))
-        reader = RecordReader(plan.columns, table, dimensions=dimensions, by=plan.by)
-        names = [metric.name for metric in plan.metrics]
-        progress = RunProgress(names, lambda done: table.share_done(done, plan.limit), dimensions, share, {*screens})
-        about = {"columns": reader.columns, "limit": plan.limit, "judge_share": share and str(share)}
+        reader = RecordReader(plan.columns, table, by=plan.by)
+        about = {"columns": reader.columns, "limit": plan.limit, "judge_share": plan.share and str(plan.share)}
         writer = RowWriter(plan.output, plan.metrics, about, resume=plan.resume)
+        work = _Run(plan, table, writer)
         is_complete = False
         try:
-            plan.on_begin(reader)
-            rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
-            is_complete = _run_in_loop(_Run(plan, writer, progress, screens).evaluate(rows))
+            plan.on_begin(reader.columns_read)
+            rows = map(reader.read, islice(table.entries, plan.limit))
+            is_complete = _run_in_loop(work.evaluate(rows))
         except KeyboardInterrupt:
             if not plan.ends_on_ctrl_c:
                 raise
         finally:
             writer.finish(is_complete=is_complete)
     is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
-    return progress.evaluation(
+    return work.progress.evaluation(
         stream=writer.rows,
         is_complete=is_complete,
         source=Path(plan.data).name if is_file else None,
         columns=reader.columns_read,
+        judge_share=plan.share,
         label_name=label if isinstance(label := plan.columns.get(LABEL), str) else LABEL,
     )
 
@@ -179,8 +180,11 @@ def _run_in_loop(work: Coroutine[Any, Any, None]) -> bool:
 class _Run:
     """The work on the rows of one table."""
 
-    def __init__(self, plan: Plan, writer: RowWriter, progress: RunProgress, screens: dict[str, Metric | None]) -> None:
-        self._plan, self._writer, self._progress, self._screens = plan, writer, progress, screens
+    def __init__(self, plan: Plan, table: Table, writer: RowWriter) -> None:
+        self._plan, self._writer, self._share_read = plan, writer, table.share_read
+        self._screens: Mapping[str, Metric | None] = {} if plan.share is None else screens_of(plan.metrics)
+        self.progress = RunProgress([metric.name for metric in plan.metrics], plan.by, {*self._screens})
+        self._total = min((known for known in (table.count, plan.limit) if known is not None), default=None)
         self._retry = OutageRetry(plan.patience)
         self._paid = {metric.name for metric in plan.metrics if any(spenders_of(metric))}
         self._emission = EmitterGroup(plan.emitters, ThrottledLog())
@@ -190,9 +194,8 @@ class _Run:
         ticking = asyncio.create_task(self._tick(asyncio.current_task()))
         try:
             rows = chain(self._writer.resume(rows), rows)
-            share = self._plan.settings.judge_share
-            if share is not None and self._plan.has_share:
-                rows = await self._screened(rows, TableDecisions(share))
+            if self._plan.share is not None:
+                rows = await self._screened(rows, TableDecisions(self._plan.share))
             with self._engine(self._plan.metrics, self._plan.budget) as engine:
                 await self._in_order(rows, lambda row: self._judged(engine, row), self._note)
         finally:
@@ -205,16 +208,21 @@ class _Run:
             await asyncio.sleep(_TICK)
             if self._plan.stop.is_set():
                 work.cancel()
-            self._progress.outage = self._retry.outage
-            if self._progress.outage is not None:
-                self._plan.on_row(self._progress)
+            self.progress.outage = self._retry.outage
+            if self.progress.outage is not None:
+                self._plan.on_row(self.progress)
 
     def _note(self, row: _Row, done: _Row) -> None:
         if isinstance(done, EvaluatedRow) and done is not row:
             self._writer.add(done)
-        self._progress.add(done)
-        self._progress.resumed += done.row <= self._writer.last_row and done is row
-        self._plan.on_row(self._progress)
+        self.progress.add(done)
+        self.progress.resumed += done.row <= self._writer.last_row and done is row
+        self._tell(self.progress.done)
+
+    def _tell(self, rows: int) -> None:
+        is_known = self._total is not None
+        self.progress.share_done = min(rows / max(self._total or 0, 1), 1.0) if is_known else self._share_read()
+        self._plan.on_row(self.progress)
 
     async def _screened(self, rows: Iterator[_Row], decisions: TableDecisions) -> Iterator[_Row]:
         """Let the embedded judge read each row that an earlier run has not read, then tell which ones the judge is asked about."""
@@ -229,17 +237,18 @@ class _Run:
 
         def note(row: _Row, done: _Row) -> None:
             if isinstance(done, BadRow):
-                self._progress.add(done)
+                self.progress.add(done)
             else:
                 decisions.add(done.record.record_id, done.doubt)
                 if done is not row:
                     self._writer.add(done)
-            self._progress.read += 1
-            self._plan.on_row(self._progress)
+            self.progress.read += 1
+            self._tell(self.progress.read)
 
+        self.progress.is_reading = True
         with self._engine([metric for metric in self._screens.values() if metric is not None], None) as engine:
             await self._in_order(rows, read, note)
-        self._progress.total = self._progress.read
+        self.progress.is_reading, self._total = False, self.progress.read
 
         def decided() -> Iterator[_Row]:
             for row, reason in zip(self._writer.rows(), decisions.asked(), strict=True):
@@ -252,7 +261,7 @@ class _Run:
         return decided()
 
     async def _judged(self, engine: ScoringEngine, row: _Row) -> _Row:
-        """The row with all its outcomes; the same object where none is new."""
+        """The row with all its outcomes; the same object where none is new. While a judge is away it is asked again, after a pause."""
         if isinstance(row, BadRow):
             return row
         left = [
@@ -261,37 +270,33 @@ class _Run:
             if (outcome := row.outcomes.get(name := metric.name)) is None
             or ((is_passing(outcome) or is_replaced(outcome, row.asked)) and (row.asked or name not in self._screens))
         ]
-        found = await self._asked(engine, row, left) if left else {}
-        for name in left if row.asked else ():
-            screened = row.screened.get(name, _own_of(row.outcomes.get(name)))
+
+        async def ask(names: Sequence[str]) -> Mapping[str, Outcome] | None:
+            result = await engine.score(RedactedRecord(row.record), only=names)  # the reader has redacted it
+            return None if isinstance(result, Dropped) else result.outcomes
+
+        found = {**dict.fromkeys(left, _LOST), **await self._retry.outcomes(left, ask, self._paid)} if left else {}
+        for name in left if row.asked and self._screens else ():
+            screened, before = row.screened.get(name), row.outcomes.get(name)
+            if screened is None and isinstance(before, Score) and before.fallback:
+                screened = replace(before, fallback=None, usage=None)  # it has stood in for the judge in an earlier run
             if name in self._screens and screened is not None:
                 found[name] = _with_screen(found[name], screened)
         outcomes = {metric.name: found.get(metric.name) or row.outcomes[metric.name] for metric in self._plan.metrics}
-        if self._plan.emitters and (left or row.row > self._writer.last_row):
-            self._emit(row, outcomes if row.row > self._writer.last_row else found)
+        is_new = row.row > self._writer.last_row
+        if self._plan.emitters and (left or is_new):
+            handle = self._emission.start(row.record)
+            refusal, language = about_response(row.record)
+            scored = ScoredRecord(
+                record=row.record,
+                outcomes=outcomes if is_new else found,
+                span=handle.span,
+                refusal=refusal,
+                language=language,
+                asked=row.asked,
+            )
+            handle.tell(lambda one: one.finish(scored))
         return replace(row, outcomes=outcomes, screened={}) if left else row
-
-    async def _asked(self, engine: ScoringEngine, row: EvaluatedRow, names: Sequence[str]) -> dict[str, Outcome]:
-        """The outcomes of these metrics; while a judge is away it is asked again, after a pause."""
-
-        async def ask(left: Sequence[str]) -> Mapping[str, Outcome] | None:
-            result = await engine.score(RedactedRecord(row.record), only=left)  # the reader has redacted it
-            return None if isinstance(result, Dropped) else result.outcomes
-
-        return {**dict.fromkeys(names, _LOST), **await self._retry.outcomes(names, ask, self._paid)}
-
-    def _emit(self, row: EvaluatedRow, outcomes: dict[str, Outcome]) -> None:
-        handle = self._emission.start(row.record)
-        refusal, language = about_response(row.record)
-        scored = ScoredRecord(
-            record=row.record,
-            outcomes=outcomes,
-            span=handle.span,
-            refusal=refusal,
-            language=language,
-            asked=row.asked,
-        )
-        handle.tell(lambda one: one.finish(scored))
 
     async def _in_order(
         self,
@@ -302,20 +307,14 @@ class _Run:
         """Do some work on each row, on many at the same time, and note each one and what became of it in their order."""
         max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self._plan.settings.concurrency)
         waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
-
-        async def end_first() -> None:
-            row, ended = waiting[0]
-            note(row, await ended)
-            waiting.popleft()
-
         try:
-            for row in rows:
-                waiting.append((row, asyncio.create_task(work(row))))
-                await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
-                while waiting and (len(waiting) >= max_rows or waiting[0][1].done()):
-                    await end_first()
-            while waiting:
-                await end_first()
+            for row in chain(rows, [None]):
+                if row is not None:
+                    waiting.append((row, asyncio.create_task(work(row))))
+                    await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
+                while waiting and (row is None or len(waiting) >= max_rows or waiting[0][1].done()):
+                    note(waiting[0][0], await waiting[0][1])
+                    waiting.popleft()
         finally:
             tasks = [task for _, task in waiting]
             for task in tasks:
@@ -343,11 +342,6 @@ class _Run:
             before, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
             engine.shutdown(0)
             log.disabled = before
-
-
-def _own_of(before: Outcome | None) -> Outcome | None:
-    """The embedded judge's score that has stood in for the judge's in an earlier run."""
-    return replace(before, fallback=None, usage=None) if isinstance(before, Score) and before.fallback else None
 
 
 def _with_screen(outcome: Outcome, screened: Outcome) -> Outcome:

@@ -5,19 +5,19 @@ A package registers a `Source` in the entry-point group `ragspan_source`, under 
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragspan.arguments import meant
-from ragspan.evaluate.cells import CellError, nanoseconds_of
-from ragspan.evaluate.row_file import require_jsonl
-from ragspan.evaluate.written_files import replacing
+from ragspan.evaluate.cells import BAD, GOOD
+from ragspan.evaluate.written_files import replacing, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
-from ragspan.labelled import BAD, GOOD
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
@@ -53,12 +53,11 @@ class StoredScore:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAnswer:
-    """An answer, what people said of it, and how it was scored."""
+    """An answer, what people said of it from the oldest to the newest, and how it was scored."""
 
     record: RagRecord
     """Its parent is the answer's span, and its id is always the same for that."""
     opinions: Sequence[Opinion] = ()
-    """From the oldest to the newest."""
     scores: Sequence[StoredScore] = ()
 
 
@@ -100,18 +99,33 @@ def stored_answers(
         raise ConfigurationError(f"--project should say which project of {tool} to read")
     try:
         since_ns = nanoseconds_of(since)
-    except CellError as error:
-        raise ConfigurationError(f"--since {error}") from None
-    return _checked(tool, source(project, since_ns=since_ns, annotation=annotation, has_scores=has_scores))
+    except ValueError:
+        raise ConfigurationError("--since is not a time: give ISO 8601 text or Unix nanoseconds") from None
 
-
-def _checked(tool: str, answers: Iterator[StoredAnswer]) -> Iterator[StoredAnswer]:
-    try:
-        yield from answers
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, RagspanError):
+    def answers() -> Iterator[StoredAnswer]:
+        try:
+            yield from source(project, since_ns=since_ns, annotation=annotation, has_scores=has_scores)
+        except RagspanError:
             raise
-        raise TableError(f"{tool} cannot be read: its replies are not as expected ({type(error).__name__})") from error
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            why = f"its replies are not as expected ({type(error).__name__})"
+            raise TableError(f"{tool} cannot be read: {why}") from error
+
+    return answers()
+
+
+def nanoseconds_of(time: str | int | None) -> int | None:
+    """A time as Unix nanoseconds: such a number, or ISO 8601 text, which is UTC where it names no zone; None of an empty one.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    text = str(time or "").strip()
+    if not text or text.isdecimal():
+        return int(text) if text else None
+    moment = dt.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))  # Python 3.10 does not know the Z
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.timezone.utc)
+    return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)) // dt.timedelta(microseconds=1) * 1000
 
 
 def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any) -> Mapping[str, Any]:
@@ -128,16 +142,11 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         if reply.is_ok:
             return reply.body
         reason = f"http_{reply.status}"
-    except Unavailable as trouble:
-        reason = str(trouble)
-    except TimeoutError:
-        reason = "timeout"
+    except (Unavailable, TimeoutError) as trouble:
+        reason = str(trouble) if isinstance(trouble, Unavailable) else "timeout"
     meaning = _MEANINGS.get(reason)
     kind = ReplyTooLarge if reason == TOO_LARGE else TableError
     raise kind(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")
-
-
-# Labels ---------------------------------------------------------------------------------------------------------------
 
 
 def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
@@ -145,10 +154,6 @@ def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, in
 
     Returns:
         How many were written, and how many have a label that says neither good nor bad.
-
-    Raises:
-        ConfigurationError: the file's name does not end with `.jsonl`.
-        TableError: the file cannot be written, or the tool cannot be read.
     """
     require_jsonl(output, "--output")
     written = unclear = 0

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragspan.evaluate.estimates import RateEstimate, Stratum, by_part, estimate_rate
+from ragspan.evaluate.estimates import RateEstimate, estimate_by_part
 from ragspan.metrics.doubt import Part, judged
 from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
@@ -22,11 +22,7 @@ _BINS = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskedFigures:
-    """What a judge says that was asked about a share of the rows: of the most doubtful ones and of a random part of the rest.
-
-    What it says of the rows that it was asked about says nothing of all rows, as most of them are doubtful. So figures of all rows are
-    estimated by strata; see `ragspan.evaluate.estimates`. They are None where fewer than 20 rows of the random part have its score.
-    """
+    """What a judge says that was asked about a share of the rows: of the most doubtful ones and of a random part of the rest."""
 
     judge: str | None
     """None if it scored nothing."""
@@ -37,11 +33,8 @@ class AskedFigures:
     fallbacks: Mapping[str, int]
     """Rows that it was asked about and did not score, by reason, where the embedded judge's score stands in."""
     failures: RateEstimate | None
-    """The share of all rows that fail by this judge; None also where the metric has no threshold."""
-    mean: float | None
-    """Its mean over all rows, estimated."""
-    lowest: float | None
-    """Its lowest score; None if it scored nothing."""
+    """The share of all rows that fail by this judge, estimated by strata: most rows that it has scored are doubtful. None where fewer
+    than 20 rows of the random part have its score, or the metric has no threshold."""
     unscreened: int
     """Rows that it scored and the embedded judge did not."""
 
@@ -84,6 +77,8 @@ class MetricSummary:
     """Values from here on pass; None where the metric has no threshold."""
     histogram: Sequence[int] = ()
     """Scores from 0.0 to below 0.1, and so on; 1.0 belongs to the last ones."""
+    unlabelled_histogram: Sequence[int] = ()
+    """Of these, the ones that neither pass nor fail."""
     box: Sequence[float] = ()
     """The lower whisker, the lower quartile, the upper quartile, the upper whisker; a whisker is at most one and a half times as long as
     the box."""
@@ -142,26 +137,28 @@ class MetricTally:
     """The scores of one metric, eight bytes each, and the reasons where there is none.
 
     Args:
-        has_share: whether a judge is asked about a share of the rows.
+        has_share: whether a judge is asked about a share of the rows; then its scores are counted by themselves.
     """
 
     def __init__(self, *, has_share: bool = False) -> None:
-        self._asked = _AskedTally() if has_share else None
+        self._has_share = has_share
         self._scores = array("d")
         self._total = 0.0
         self._labels: Counter[Label | None] = Counter()
+        self._open_bins: Counter[int] = Counter()
         self._threshold: float | None = None
         self._not_scored: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
         self._failed = 0
+        self._judge: str | None = None
+        self._judged: Counter[tuple[Part, Label | None]] = Counter()
+        self._asked: Counter[Asked] = Counter()
+        self._fallbacks: Counter[str] = Counter()
+        self._unscreened = 0
 
     def add(self, outcome: Outcome, asked: Asked | None = None) -> None:
         """Count an outcome, with why the judge was asked, where it is asked about a share of the rows."""
-        counted: Outcome | ScreenScore | None = outcome
-        if self._asked is not None:
-            self._asked.add(outcome, asked)
-            if isinstance(outcome, Score) and asked is not None and outcome.fallback is None:
-                counted = outcome.screen
+        counted = self._add_judged(outcome, asked) if self._has_share else outcome
         if isinstance(counted, MetricFailure):
             self._not_scored[counted.error_type] += 1
             self._failed += 1
@@ -171,10 +168,26 @@ class MetricTally:
             self._scores.append(counted.value)
             self._total += counted.value
             self._labels[counted.label] += 1
+            if counted.label is None:
+                self._open_bins[_bin(counted.value)] += 1
             if self._threshold is None:
                 self._threshold = getattr(outcome, "threshold", None)
             if isinstance(counted, Score) and counted.cause:
                 self._causes[counted.cause] += 1
+
+    def _add_judged(self, outcome: Outcome, asked: Asked | None) -> Outcome | ScreenScore | None:
+        """Count what the judge says that is asked about a share; returns what the embedded judge says."""
+        if (found := judged(outcome, asked)) is not None:
+            self._judged[found] += 1
+        if not isinstance(outcome, Score) or asked is None:
+            return outcome
+        if outcome.fallback is not None:
+            self._fallbacks[outcome.fallback] += 1
+            return outcome
+        self._judge = self._judge or outcome.judge
+        self._asked[asked] += 1
+        self._unscreened += outcome.screen is None
+        return outcome.screen
 
     @property
     def mean(self) -> float | None:
@@ -183,13 +196,25 @@ class MetricTally:
 
     def summary(self, metric: str) -> MetricSummary:
         not_scored = dict(sorted(self._not_scored.items(), key=lambda item: (-item[1], item[0])))
+        asked = None
+        if self._has_share:
+            asked = AskedFigures(
+                judge=self._judge,
+                doubtful=self._asked["doubtful"],
+                random=self._asked["random"],
+                fallbacks=dict(self._fallbacks.most_common()),
+                failures=estimate_by_part(self._judged),
+                unscreened=self._unscreened,
+            )
         ordered, count = sorted(self._scores), len(self._scores)
-        asked = None if self._asked is None else self._asked.figures()
         if not count:
             return MetricSummary(metric=metric, not_scored=not_scored, failed=self._failed, asked=asked)
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
-        bins = Counter(min(int(value * _BINS), _BINS - 1) for value in ordered)
+        bins = Counter(map(_bin, ordered))
+        lower, _, upper = statistics.quantiles(ordered if count > 1 else ordered * 2, n=4, method="inclusive")
+        reach = 1.5 * (upper - lower)  # as Tukey draws it
+        inside = [value for value in ordered if lower - reach <= value <= upper + reach]
         return MetricSummary(
             metric=metric,
             scored=count,
@@ -198,71 +223,21 @@ class MetricTally:
             not_scored=not_scored,
             failed=self._failed,
             mean=mean,
-            median=(ordered[(count - 1) // 2] + ordered[count // 2]) / 2,
+            median=statistics.median(ordered),
             minimum=ordered[0],
             maximum=ordered[-1],
             standard_deviation=deviation_of(ordered, mean) if count > 1 else None,
             threshold=self._threshold,
             histogram=[bins[place] for place in range(_BINS)],
-            box=_box_of(ordered),
+            unlabelled_histogram=[self._open_bins[place] for place in range(_BINS)],
+            box=[inside[0], lower, upper, inside[-1]],
             causes=dict(self._causes.most_common()),
             asked=asked,
         )
 
 
-class _AskedTally:
-    """What a judge says that is asked about a share of the rows."""
-
-    def __init__(self) -> None:
-        self._unscreened = 0
-        self._judge: str | None = None
-        self._labels: Counter[tuple[Part, Label | None]] = Counter()
-        self._applies: Counter[Part] = Counter()
-        """Rows that have a score, or should."""
-        self._values: dict[Part, list[float]] = {"doubtful": [], "rest": []}
-        """This judge's scores."""
-        self._fallbacks: Counter[str] = Counter()
-
-    def add(self, outcome: Outcome, asked: Asked | None) -> None:
-        part: Part = "doubtful" if asked == "doubtful" else "rest"
-        if (found := judged(outcome, asked)) is not None:
-            self._labels[found] += 1
-        self._applies[part] += isinstance(outcome, Score) or found is not None
-        if not isinstance(outcome, Score) or asked is None:
-            return
-        if outcome.fallback is not None:
-            self._fallbacks[outcome.fallback] += 1
-            return
-        self._judge = self._judge or outcome.judge
-        self._unscreened += outcome.screen is None
-        self._values[part].append(outcome.value)
-
-    def figures(self) -> AskedFigures:
-        strata = by_part(self._labels)
-        scored = {part: len(values) for part, values in self._values.items()}
-        mean = None
-        # Whether enough is known is the same for the mean as for the rate.
-        if estimate_rate(Stratum(answers=self._applies[part], labels=count) for part, count in scored.items()):
-            means = {part: sum(values) / len(values) for part, values in self._values.items() if values}
-            mean = sum(self._applies[part] * value for part, value in means.items()) / sum(self._applies.values())
-        return AskedFigures(
-            judge=self._judge,
-            doubtful=scored["doubtful"],
-            random=scored["rest"],
-            fallbacks=dict(self._fallbacks.most_common()),
-            failures=estimate_rate(strata.values()),
-            mean=mean,
-            lowest=min([*self._values["doubtful"], *self._values["rest"]], default=None),
-            unscreened=self._unscreened,
-        )
-
-
-def _box_of(ordered: Sequence[float]) -> Sequence[float]:
-    spread = ordered if len(ordered) > 1 else [*ordered, *ordered]
-    lower, _, upper = statistics.quantiles(spread, n=4, method="inclusive")
-    reach = 1.5 * (upper - lower)  # as Tukey draws it
-    inside = [value for value in ordered if lower - reach <= value <= upper + reach]
-    return [inside[0], lower, upper, inside[-1]]
+def _bin(value: float) -> int:
+    return min(int(value * _BINS), _BINS - 1)
 
 
 def deviation_of(values: Sequence[float], mean: float) -> float:

@@ -7,49 +7,45 @@ there is one; none is imported here.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ragspan.arguments import with_article
 from ragspan.evaluate.cells import kind_of
-from ragspan.evaluate.row_file import RUN
-from ragspan.evaluate.rows import BadRow
+from ragspan.evaluate.rows import RUN
 from ragspan.evaluate.tool_data_sets import data_set_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
 STANDARD_INPUT: Final = "-"
-_MAX_CELL: Final = 1 << 24
-"""Characters of a cell of CSV. Long contexts are far below, and a quote that is never closed ends here."""
 _SAMPLED: Final = 50  # rows
 _BATCH: Final = 64  # rows of Parquet
 
-csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL))  # of all readers of the process
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TableRow:
-    """One row as the table has it."""
-
-    row: int
-    """Of the table's data, counted from 1."""
-    data: Mapping[str, Any] | RagRecord
-    line: int | None = None
-    """Where it begins in the file, counted from 1."""
+# Of all readers of the process. Long contexts are far below, and a quote that is never closed ends here.
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
 
 
 _Lines: TypeAlias = Iterator[tuple[int, str]]
 """Lines with their numbers from 1."""
+
+
+class TableRow(NamedTuple):
+    """One row as the table has it."""
+
+    row: int
+    """Of the table's data, counted from 1."""
+    line: int | None
+    """Where it begins in the file, counted from 1; None where the data have no lines."""
+    data: Mapping[str, Any] | RagRecord | str
+    """A text says why the row cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,18 +56,13 @@ class Table:
     """The table's, or where each row has its own, those of the first rows."""
     sample: Sequence[Mapping[str, Any]]
     """Some of the first rows that could be read."""
-    entries: Iterator[TableRow | BadRow]
+    entries: Iterator[TableRow]
     """All rows, those of the sample included."""
     count: int | None = None
     """Of rows, where it is known beforehand."""
     share_read: Callable[[], float | None] = lambda: None
     """Of a file, from 0 to 1; None where it is not known."""
     close: Callable[[], None] = lambda: None
-
-    def share_done(self, done: int, limit: int | None) -> float | None:
-        """Of the rows where their number is known, else of the file's bytes; from 0 to 1."""
-        known = [total for total in (self.count, limit) if total is not None]
-        return self.share_read() if not known else min(1.0, done / max(1, min(known)))
 
 
 def table_of(data: Any) -> Table:
@@ -85,23 +76,18 @@ def table_of(data: Any) -> Table:
         return _table(data_set.rows())
     if isinstance(data, (str, os.PathLike)):
         return _file_table(data)
-    if hasattr(data, "collect_schema") and not hasattr(data, "iter_rows"):  # polars' lazy frame
-        data = data.collect()
     if hasattr(data, "itertuples"):  # a frame of pandas
         columns = _different(data.columns, "the data frame")
         rows = (dict(zip(columns, row, strict=True)) for row in data.itertuples(index=False, name=None))
-        return _table(rows, columns=columns, count=len(data))
+        return _table(rows, columns, len(data))
     if hasattr(data, "iter_rows"):  # one of polars
-        return _table(data.iter_rows(named=True), columns=data.columns, count=data.height)
-    if hasattr(data, "to_batches"):  # a table of Arrow
-        rows = (row for batch in data.to_batches(max_chunksize=_BATCH) for row in batch.to_pylist())
-        return _table(rows, columns=_different(data.column_names, "the Arrow table"), count=data.num_rows)
+        return _table(data.iter_rows(named=True), data.columns, data.height)
     if isinstance(data, Mapping) or not isinstance(data, Iterable):
         kind = with_article(type(data).__name__)
         raise TableError(f"{kind} is not a table: give a path, a data frame, or rows as dictionaries or records")
     names = getattr(data, "column_names", None)  # of a data set of Hugging Face
     named = list(names) if isinstance(names, (list, tuple)) else None
-    return _table(data, columns=named, count=len(data) if isinstance(data, Sized) else None)
+    return _table(data, named, len(data) if isinstance(data, Sized) else None)
 
 
 def _different(names: Iterable[object], table: str) -> list[str]:
@@ -113,21 +99,19 @@ def _different(names: Iterable[object], table: str) -> list[str]:
     return columns
 
 
-def _table(rows: Iterable[Any], *, columns: Sequence[str] | None = None, count: int | None = None) -> Table:
-    """A table of rows that are dictionaries, records or entries already; others are bad rows."""
+def _table(rows: Iterable[Any], columns: Sequence[str] | None = None, count: int | None = None) -> Table:
+    """A table of rows that are dictionaries or records, or such a one, or why there is none, with its line."""
 
-    def entries() -> Iterator[TableRow | BadRow]:
+    def entries() -> Iterator[TableRow]:
         for row, values in enumerate(rows, start=1):
-            if isinstance(values, (TableRow, BadRow)):
-                yield replace(values, row=row)
-            elif isinstance(values, (Mapping, RagRecord)):
-                yield TableRow(row=row, data=values)
-            else:
-                yield BadRow(row=row, reason=f"it is {kind_of(values)}, but should be a dictionary or a record")
+            line, data = values if isinstance(values, tuple) else (None, values)
+            if not isinstance(data, (Mapping, RagRecord)) and line is None:
+                data = f"it is {kind_of(data)}, but should be a dictionary or a record"
+            yield TableRow(row, line, data)
 
     numbered = entries()
     first = list(islice(numbered, _SAMPLED))
-    sample = [entry.data for entry in first if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)]
+    sample = [entry.data for entry in first if isinstance(entry.data, Mapping)]
     if columns is None:
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
     return Table(columns=columns, sample=sample, entries=chain(first, numbered), count=count)
@@ -137,21 +121,22 @@ def _table(rows: Iterable[Any], *, columns: Sequence[str] | None = None, count: 
 
 
 def _file_table(path: str | os.PathLike[str]) -> Table:
-    """The table in a file; `-` is standard input. Its ending names the format, else its first characters do; `.gz` is decompressed."""
+    """The table in a file; `-` is standard input. Its ending names the format, else its first character does."""
     is_input = os.fspath(path) == STANDARD_INPUT
     name = "standard input" if is_input else os.fspath(path)
-    ending = Path(name.lower().removesuffix(".gz")).suffix
+    ending = Path(name.lower()).suffix
     with ExitStack() as opened:
         try:
             raw = opened.enter_context(open(os.dup(sys.stdin.fileno()) if is_input else path, "rb"))  # noqa: PTH123 - it may be a descriptor
         except (AttributeError, ValueError, OSError) as error:
             raise TableError(f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}") from None
         if ending in {".parquet", ".pq"}:
-            table = _parquet_table(raw if raw.seekable() else io.BytesIO(raw.read()), name)
+            table = _parquet_table(raw, name)
         else:
             size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
-            stream = cast("Any", gzip.GzipFile(fileobj=raw)) if name.lower().endswith(".gz") else raw
-            lines = _lines(opened.enter_context(_text(io.BufferedReader(stream), name)), name)
+            # A byte order mark is left out, and lines end at line feeds only.
+            text = opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n"))
+            lines = _lines(text, name)
             begin = next(((number, line) for number, line in lines if line.strip()), None)
             if begin is None:
                 raise TableError(f"{name} is empty")
@@ -164,27 +149,18 @@ def _file_table(path: str | os.PathLike[str]) -> Table:
         return replace(table, close=opened.pop_all().close)
 
 
-def _text(stream: io.BufferedReader, name: str) -> io.TextIOWrapper:
-    """The text of a stream: UTF-8, or UTF-16 that says so. A byte order mark is left out; lines end at line feeds only."""
-    try:
-        is_wide = stream.peek(2)[:2] in {b"\xff\xfe", b"\xfe\xff"}
-    except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{name} cannot be decompressed: {error}") from None
-    return io.TextIOWrapper(stream, encoding="utf-16" if is_wide else "utf-8-sig", newline="\n")
-
-
 def _lines(text: io.TextIOWrapper, name: str) -> _Lines:
     number = 0
     try:
         for line in text:
             number += 1
             yield number, line
-    except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{name} cannot be decompressed: {error}") from None
+    except OSError as error:
+        raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         at = number + 1 + error.object[: error.start].count(b"\n")
         byte = f"the byte 0x{error.object[error.start]:02x}, about line {at}"
-        raise TableError(f"{name} is not UTF-8 text ({byte}): save it as UTF-8") from None
+        raise TableError(f"{name} is not UTF-8 text ({byte}): unpack it, or save it as UTF-8") from None
 
 
 def _csv_table(lines: _Lines, name: str) -> Table:
@@ -198,7 +174,7 @@ def _csv_table(lines: _Lines, name: str) -> Table:
     except csv.Error as error:
         raise TableError(f"{name}: the header is not CSV ({error}): save it as CSV in UTF-8") from None
 
-    def rows() -> Iterator[TableRow | BadRow]:
+    def rows() -> Iterator[tuple[int, Any]]:
         while True:
             line = first + cells.line_num
             try:
@@ -206,48 +182,45 @@ def _csv_table(lines: _Lines, name: str) -> Table:
             except StopIteration:
                 return
             except csv.Error as error:
-                yield BadRow(row=0, line=line, reason=f"it is not CSV: {error}")
+                yield line, f"it is not CSV: {error}"
                 continue
             if len(values) == len(header):
-                yield TableRow(row=0, line=line, data=dict(zip(header, values, strict=True)))
+                yield line, dict(zip(header, values, strict=True))
             elif values:  # else it is a blank line
-                reason = f"it has {len(values)} cells, but the header has {len(header)}"
-                yield BadRow(row=0, line=line, reason=reason)
+                yield line, f"it has {len(values)} cells, but the header has {len(header)}"
 
-    return _table(rows(), columns=header)
+    return _table(rows(), header)
 
 
 def _json_table(lines: _Lines, name: str, ending: str) -> Table:
     """An object a line, or an array of objects. The first line of a file of our rows is none."""
     number, begin = next(lines)
     if begin.lstrip()[0] == "[" and ending not in {".jsonl", ".ndjson"}:
-        try:
-            elements = json.loads("".join([begin, *(line for _, line in lines)]))
-        except (ValueError, RecursionError) as error:
-            raise TableError(f"{name} is not JSON: {_json_error(error)}") from None
-        return _table(map(_json_entry, elements), count=len(elements))
+        elements, trouble = _parsed("".join([begin, *(line for _, line in lines)]))
+        if trouble:
+            raise TableError(f"{name} {trouble}")
+        return _table(elements, count=len(elements))
 
-    def rows() -> Iterator[TableRow | BadRow]:
+    def rows() -> Iterator[tuple[int, Any]]:
         for at, line in lines if begin.startswith(f'{{"{RUN}"') else chain([(number, begin)], lines):
             if line.strip():
-                try:
-                    yield _json_entry(json.loads(line), at)
-                except (ValueError, RecursionError) as error:
-                    yield BadRow(row=0, line=at, reason=f"it is not JSON: {_json_error(error)}")
+                value, trouble = _parsed(line)
+                is_row = isinstance(value, dict)
+                why = trouble and f"it {trouble}"
+                yield at, value if is_row else why or f"it is {kind_of(value)}, but should be an object"
 
     return _table(rows())
 
 
-def _json_error(error: ValueError | RecursionError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, at {f'line {error.lineno}, ' if error.lineno > 1 else ''}column {error.colno}"
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
-
-
-def _json_entry(value: Any, line: int | None = None) -> TableRow | BadRow:
-    if isinstance(value, dict):
-        return TableRow(row=0, line=line, data=value)
-    return BadRow(row=0, line=line, reason=f"it is {kind_of(value)}, but should be an object")
+def _parsed(text: str) -> tuple[Any, str | None]:
+    """What the JSON text holds, or why it is none."""
+    try:
+        return json.loads(text), None
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, " if error.lineno > 1 else ""
+        return None, f"is not JSON: {error.msg}, at {at}column {error.colno}"
+    except (ValueError, RecursionError):
+        return None, "is not JSON: nested too deep, or with a number of thousands of digits"
 
 
 def _parquet_table(file: Any, name: str) -> Table:
@@ -269,4 +242,4 @@ def _parquet_table(file: Any, name: str) -> Table:
             raise TableError(f"{name} cannot be read to its end: {error}") from None
 
     columns = _different(source.schema_arrow.names, name)
-    return _table(rows(), columns=columns, count=source.metadata.num_rows)
+    return _table(rows(), columns, source.metadata.num_rows)

@@ -27,21 +27,25 @@ def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -
         if path is None:
             continue
         for words, other in before.items():
-            if _is_same(other, path):
+            is_same = os.path.realpath(other) == os.path.realpath(path)
+            # One of them may not exist, and standard input may come from the file by the shell's "<".
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                there = os.fstat(sys.stdin.fileno()) if os.fspath(other) == "-" else Path(other).stat()
+                is_same = is_same or os.path.samestat(there, path.stat())
+            if is_same:
                 raise ConfigurationError(
                     f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
                 )
         before[f"{option} {str(path)!r}"] = path
 
 
-def _is_same(one: str | os.PathLike[str], other: Path) -> bool:
-    if os.path.realpath(one) == os.path.realpath(other):
-        return True
-    try:  # standard input may come from the file by the shell's "<"
-        there = os.fstat(sys.stdin.fileno()) if os.fspath(one) == "-" else Path(one).stat()
-        return os.path.samestat(there, other.stat())
-    except (OSError, ValueError, AttributeError):  # one of them does not exist, or there is no standard input
-        return False
+def require_jsonl(path: Path, option: str) -> None:
+    """Raise a `ConfigurationError` unless the file's name says that it is JSONL."""
+    if path.suffix.lower() != ".jsonl":
+        raise ConfigurationError(
+            f"{option} is {str(path)!r}, but rows are written as JSONL: name it {path.stem}.jsonl; another format is made of that"
+            " by pandas or jq"
+        )
 
 
 @contextlib.contextmanager

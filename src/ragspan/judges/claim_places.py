@@ -1,8 +1,4 @@
-"""Finds the sentence of the response that makes a claim, and the sentences of the contexts that say the same.
-
-It compares words, for the claims of every judge: those of the embedded judge are sentences of the response, those of a language
-model paraphrase parts of them.
-"""
+"""Finds the sentence of the response that makes a claim, and the sentences of the contexts that say the same, by their words."""
 
 from __future__ import annotations
 
@@ -73,7 +69,6 @@ def _words(text: str) -> frozenset[str]:
 
 def _closest(claim: frozenset[str], sentences: Sequence[frozenset[str]]) -> int | None:
     """The sentence with most words of the claim; of equals the one with the fewest others, then the first."""
-    if not claim or not sentences:
-        return None
-    best = max(range(len(sentences)), key=lambda place: (len(claim & sentences[place]), -len(sentences[place]), -place))
-    return best if len(claim & sentences[best]) >= _LEAST_SHARED * len(claim) else None
+    best = max(range(len(sentences)), key=lambda at: (len(claim & sentences[at]), -len(sentences[at])), default=None)
+    is_close = best is not None and claim and len(claim & sentences[best]) >= _LEAST_SHARED * len(claim)
+    return best if is_close else None

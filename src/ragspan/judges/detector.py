@@ -41,14 +41,9 @@ class Detector(ABC):
 
     @abstractmethod
     async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
-        """At least one verdict for each text that could be checked, by index.
+        """At least one verdict for each text (claims, or the whole response) that could be checked, by index.
 
-        Args:
-            record: at least one of its contexts has text.
-            texts: claims, or the whole response.
-
-        Raises:
-            JudgeError: nothing could be checked.
+        At least one of the record's contexts has text. Raises `JudgeError` if nothing could be checked.
         """
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
@@ -80,8 +75,7 @@ class Detector(ABC):
         worst = min(verdicts, key=_rank, default=None)
         if worst is None or len(verdicts) < len(texts):
             return []
-        vote = Vote(grounded=worst.supported, explanation=worst.explanation, probability=worst.probability)
-        return [vote] * votes
+        return [Vote(grounded=worst.supported, explanation=worst.explanation, probability=worst.probability)] * votes
 
     async def _worst_by(self, record: RagRecord, texts: Sequence[str]) -> dict[int, ClaimVerdict]:
         """By index the worst verdict on each text by the record's contexts; none if no context has text."""
@@ -108,13 +102,10 @@ def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
 
 
 def require_reference_values(probabilities: Iterable[float], references: Sequence[ReferencePair], *, name: str) -> None:
-    """Raise unless the probabilities are the published ones of these pairs, in their order.
+    """Raise `JudgeError` unless the probabilities are the published ones of these pairs, in their order.
 
-    A loader can be wrong without an error. Weights in the wrong place, another tokenizer or another prompt still give numbers
+    A loader can be wrong without an error: weights in the wrong place, another tokenizer or another prompt still give numbers
     between 0 and 1, and only this check shows that they mean nothing.
-
-    Raises:
-        JudgeError: they are not (`hhem_reference_mismatch` for `hhem`).
     """
     pairs = zip(probabilities, references, strict=True)
     differences = [abs(probability - reference.probability) for probability, reference in pairs]

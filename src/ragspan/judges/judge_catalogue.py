@@ -1,8 +1,9 @@
 """Judges by name, for settings, arguments and commands: one catalogue of all there are.
 
-A name is that of the embedded judge (`overlap`), or a provider and a model (`anthropic:claude-haiku-4-5`, a row of `presets`),
-or that of an entry point of the group `ragspan_judge`, which another package registers. Behind an entry point is a class or
-a function: it is called with what follows the first colon of the name, if anything does, and with the options by name.
+A name is that of the embedded judge (`overlap`), or a provider and a model (`anthropic:claude-haiku-4-5`, a row of `presets`), or a
+small judge and its server, or that of an entry point of the group `ragspan_judge`, which another package registers. Behind an entry
+point is a class or a function: it is called with what follows the first colon of the name, if anything does, and with the options by
+name.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from ragspan.arguments import meant, texts_in
-from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 JUDGES: Final = "ragspan_judge"
 """The group of entry points."""
 EMBEDDED: Final = "overlap"
-SMALL: Final[Mapping[str, str]] = {
+_SMALL: Final[Mapping[str, str]] = {
     "lettucedetect": "http://localhost:8000",
     "minicheck": "http://localhost:11434/v1",
     "granite-guardian": "http://localhost:8000/v1",
@@ -34,6 +34,7 @@ SMALL: Final[Mapping[str, str]] = {
 """Small judges behind a server, each with an address such as it has; `ragspan.judges.small_judges` has their forms."""
 _IN_EXTRAS: Final = ("hhem", "langchain")
 """Extras of ragspan that bring a judge or verifier of the same name."""
+_NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 JudgeChoice: TypeAlias = "str | Judge | Sequence[str | Judge]"
 """A judge or its name; a list of several is a jury."""
 
@@ -86,21 +87,15 @@ def judge_part(name: str) -> Callable[..., Any]:
     return part
 
 
-def judge_names() -> list[str]:
-    """All names, with what follows them: `overlap`, `openai:<model>`, and those of installed packages."""
-    of_servers = [f"{name}:<address>" for name in SMALL]
-    return [EMBEDDED, *(f"{name}:<model>" for name in PRESETS), *part_names(JUDGES), *of_servers]
-
-
 def _made(name: str, options: Mapping[str, Any]) -> Judge:
-    kind, colon, rest = name.partition(":")
-    kind = kind.strip().lower()
-    if "://" in name and kind not in SMALL:  # the value is not shown: an address may have a password in it
+    kind, _, rest = (part.strip() for part in name.partition(":"))
+    kind = kind.lower()
+    if "://" in name and kind not in _SMALL:  # the value is not shown: an address may have a password in it
         raise ConfigurationError(
             "a judge is a name and a model, such as 'openai:gpt-4o-mini', without an address: put that into RAGSPAN_JUDGE_BASE_URL, or "
             "give base_url="
         )
-    make, arguments, fixed = _maker(name, kind, rest.strip() if colon else "")
+    make, arguments, fixed = _maker(name, kind, rest)
     parameters = list(inspect.signature(make).parameters.values())[len(arguments) :]
     known = [one.name for one in parameters if one.kind in _NAMED and one.name not in {*fixed, "client"}]
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
@@ -108,22 +103,23 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
         if option not in known:
             has = f"it has: {', '.join(known)}" if known else "it has none"
             raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{meant(option, known)}")
-    priced = {"price": _price(options["price"])} if "price" in options else {}
+    given = dict(options)
+    if isinstance(price := given.get("price"), (list, tuple)):
+        try:
+            given["price"] = Price(*map(float, price))
+        except (TypeError, ValueError):
+            raise ConfigurationError(
+                "the option price should be dollars for a million tokens of input and output, such as [0.15, 0.60]"
+            ) from None
     try:
-        judge = make(*arguments, **fixed, **{**options, **priced})
+        judge = make(*arguments, **fixed, **given)
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = str(error)
-        for text in sorted(set(texts_in(options)), key=len, reverse=True):  # any may be a key
-            words = words.replace(repr(text), "a text").replace(text, "…") if text else words
+        for text in sorted(filter(None, texts_in(options)), key=len, reverse=True):  # any may be a key
+            words = words.replace(repr(text), "a text").replace(text, "…")
         if not isinstance(error, ConfigurationError):
-            # Python's own error names no file of certificates.
-            named = [
-                name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if variable(name) and isinstance(error, OSError)
-            ]
-            words = f"{type(error).__name__}: {' '.join(words.split())}"
-            words += f" (certificates: {' and '.join(named)})" if named else ""
-            shown = kind if kind in SMALL else name
-            words = f"the judge {shown!r} cannot be made: {words}"
+            shown = kind if kind in _SMALL else name
+            words = f"the judge {shown!r} cannot be made: {type(error).__name__}: {' '.join(words.split())}"
         raise ConfigurationError(words) from None
     if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
         raise ConfigurationError(
@@ -132,18 +128,15 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
     return cast("Judge", judge)
 
 
-_NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
 def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], tuple[str, ...], dict[str, str]]:
     """What makes the judge, and what it is called with besides the options, by place and by name."""
     if kind == EMBEDDED and not rest:
         from ragspan.judges.screen import OverlapJudge
 
         return OverlapJudge, (), {}
-    if kind in SMALL:
+    if kind in _SMALL:
         if not rest:
-            raise ConfigurationError(f"{kind!r} names no server: the judge should be like '{kind}:{SMALL[kind]}'")
+            raise ConfigurationError(f"{kind!r} names no server: the judge should be like '{kind}:{_SMALL[kind]}'")
         from ragspan.judges.small_judges import SmallJudge
 
         return SmallJudge, (kind, rest), {}
@@ -156,42 +149,24 @@ def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], tuple[s
         from ragspan.judges.openai import OpenAIJudge
 
         return OpenAIJudge, (rest,), {"provider": kind}
-    if kind not in part_names(JUDGES):
-        raise ConfigurationError(
-            f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){_guess(name)}; there are: "
-            f"{', '.join(judge_names())}{_install_hint(kind)}"
-        )
-    return judge_part(kind), (rest,) if rest else (), {}
-
-
-def _price(given: object) -> object:
-    """Numbers of JSON as a price; a price as it is."""
-    if isinstance(given, Price) or given is None:
-        return given
-    try:
-        if isinstance(given, Mapping):
-            return Price(**given)
-        amounts: Any = given.split("/") if isinstance(given, str) else given
-        return Price(*(float(amount) for amount in amounts))
-    except (TypeError, ValueError):
-        raise ConfigurationError(
-            "the option price should be dollars for a million tokens of input and output, such as [0.15, 0.60]"
-        ) from None
+    installed = part_names(JUDGES)
+    if kind in installed:
+        return judge_part(kind), (rest,) if rest else (), {}
+    spelling, _, model = name.replace("/", ":", 1).partition(":")
+    families = [one.name for one in PRESETS.values() if not model and spelling.lower().startswith(one.families)]
+    words = {word.lower(): preset.name for preset in PRESETS.values() for word in preset.title.split()}
+    words |= {known: known for known in (*PRESETS, *_SMALL, EMBEDDED, *installed)}
+    guesses = families or [words[close] for close in difflib.get_close_matches(spelling.lower(), words, n=1)]
+    guess = ""
+    if guesses:
+        behind = spelling if families else model or (PRESETS[guesses[0]].example if guesses[0] in PRESETS else "")
+        guess = f"; did you mean {':'.join(filter(None, (guesses[0], behind)))!r}?"
+    of_servers = [f"{one}:<address>" for one in _SMALL]
+    names = ", ".join([EMBEDDED, *(f"{one}:<model>" for one in PRESETS), *installed, *of_servers])
+    raise ConfigurationError(
+        f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){guess}; there are: {names}{_install_hint(kind)}"
+    )
 
 
 def _install_hint(name: str) -> str:
     return f"; pip install 'ragspan[{name}]'" if name in _IN_EXTRAS else ""
-
-
-def _guess(name: str) -> str:
-    """What may be meant, for a message: a provider that is spelt in another way, or left out before its model."""
-    spelling, _, model = name.replace("/", ":", 1).partition(":")
-    families = [one.name for one in PRESETS.values() if not model and spelling.lower().startswith(one.families)]
-    words = {word.lower(): preset.name for preset in PRESETS.values() for word in preset.title.split()}
-    words |= {known: known for known in (*PRESETS, *SMALL, EMBEDDED, *part_names(JUDGES))}
-    found = families or [words[close] for close in difflib.get_close_matches(spelling.lower(), words, n=1)]
-    if not found:
-        return ""
-    behind = spelling if families else model or (PRESETS[found[0]].example if found[0] in PRESETS else "")
-    meant_name = f"{found[0]}:{behind}" if behind else found[0]
-    return f"; did you mean {meant_name!r}?"

@@ -37,10 +37,9 @@ class Vote:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rating:
-    """One rating of the response, such as how much of what the contexts say about the question it holds."""
+    """One rating of the response from 0 to 1, such as how much of what the contexts say about the question it holds."""
 
     value: float
-    """From 0 (nothing) to 1 (all of it)."""
     explanation: str | None = None
     second_try: bool = False
     """As for a `Vote`."""
@@ -76,12 +75,11 @@ class ContextVerdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextRating:
-    """One rating of a context; the question says what is rated."""
+    """One rating of a context, from 0 (nothing) to 1 (all of it); the question says what is rated."""
 
     index: int
     """0-based, into the record's contexts."""
     value: float
-    """From 0 (nothing) to 1 (all of it)."""
     explanation: str | None = None
 
 
@@ -157,9 +155,8 @@ class Judge(Verifier, Protocol):
     - `only_ranks`, the questions (names of methods) whose answers rank responses and are not verdicts: their scores have no label.
     - `share_read(record)`, the share of the texts' characters that it reads, 0..1.
     - `cpu_bound`, True if it computes, False if it waits. An engine's helper process scores the metrics whose judges all have
-      it, with copies that pickle makes. If there is no helper, a thread does that for judges that compute. Metrics with a
-      judge that spends money (one with a `price`, see `ragspan.judges.session.Spender`) stay in the application, where the
-      budget is.
+      it, with copies that pickle makes; without a helper a thread does. Metrics with a judge that spends money (one with a
+      `price`, see `ragspan.judges.session.Spender`) stay in the application, where the budget is.
     - `answers_together`, True if it answers all questions about a record in one request. Metrics then tell the session beforehand
       what they will ask (`JudgingSession.expect`).
     - `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
@@ -186,24 +183,18 @@ class Judge(Verifier, Protocol):
 
 
 class AnswerRelevanceJudge(Named, Protocol):
-    """A judge that can rate how well a response answers its question, whether or not it is true."""
-
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
         """Independent ratings of how fully the response addresses the question; 0 if it declines to answer."""
         ...
 
 
 class ContextRelevanceJudge(Named, Protocol):
-    """A judge that can rate how well a context answers a question, whatever the response says."""
-
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: 1 if it answers the question, 0 if it holds no part of an answer."""
         ...
 
 
 class UtilizationJudge(Named, Protocol):
-    """A judge that can tell which part of a context a response uses."""
-
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: the share of its text that the response states or builds on."""
         ...
@@ -211,8 +202,6 @@ class UtilizationJudge(Named, Protocol):
 
 @runtime_checkable
 class ItemJudge(Named, Protocol):
-    """A judge that answers questions which metrics bring."""
-
     async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
         """One verdict an item, by index; one that is missing is left out."""
         ...

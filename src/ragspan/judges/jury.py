@@ -15,7 +15,6 @@ from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T")
 _METHODS = ("vote_adherence", "rate_completeness")
-_JUDGE = has_methods("a judge, with methods vote_adherence and rate_completeness", *_METHODS)
 _log = ThrottledLog()
 
 
@@ -26,9 +25,7 @@ class Jury:
     Models of different makers err in different places, so a mean of theirs errs less than one of the same number of votes
     of one model. With three votes and two judges the first has two. Where a judge fails the others' votes count, and the log
     says so once a minute; where they are no more than half of what was asked for, there is no score: the failure is that
-    judge's.
-
-    The texts go to each judge's provider.
+    judge's. The texts go to each judge's provider.
 
     Args:
         judges: two or more, in order.
@@ -43,7 +40,8 @@ class Jury:
         judges = tuple(self.judges)
         Rule("two or more, in a list", lambda count: count > 1).check("the number of judges", len(judges))
         for position, judge in enumerate(judges):
-            _JUDGE.check(f"judges[{position}]", judge)
+            words = "a judge, with methods vote_adherence and rate_completeness"
+            has_methods(words, *_METHODS).check(f"judges[{position}]", judge)
             require_async(f"judges[{position}]", judge, *_METHODS)
         object.__setattr__(self, "judges", judges)
 
@@ -65,8 +63,7 @@ class Jury:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the texts that each judge reads, 0..1: the least of them."""
-        shares = [getattr(judge, "share_read", None) for judge in self.judges]
-        return min((share(record) for share in shares if share is not None), default=1.0)
+        return min(getattr(judge, "share_read", lambda _: 1.0)(record) for judge in self.judges)
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         return await self._spread(votes, lambda judge, count: judge.vote_adherence(record, count))
@@ -85,9 +82,8 @@ class Jury:
 
     def shares(self, wanted: int) -> list[tuple[Judge, int]]:
         """How many of so many votes each judge has; those that have none are left out."""
-        share, rest = divmod(wanted, len(self.judges))
-        counts = [share + (place < rest) for place in range(len(self.judges))]
-        return [(judge, count) for judge, count in zip(self.judges, counts, strict=True) if count]
+        each, rest = divmod(wanted, len(self.judges))
+        return [(judge, count) for at, judge in enumerate(self.judges) if (count := each + (at < rest))]
 
     async def _spread(self, wanted: int, ask: Callable[[Judge, int], Awaitable[list[_T]]]) -> list[_T]:
         """`wanted` answers, from the judges in turn; all are asked at once."""

@@ -14,11 +14,20 @@ from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.llm.llm_judge import LLMJudge
-from ragspan.judges.presets import PRESETS, Preset
+from ragspan.judges.presets import PRESETS
 from ragspan.judges.prices import Price, price_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, Omit
+
+_FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))
+_HEADERS = Rule(
+    "a dictionary of texts by the header's name",
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(isinstance(text, str) and text.isascii() and text.isprintable() for text in (*value, *value.values()))
+    ),
+)
 
 
 class OpenAIJudge(LLMJudge):
@@ -41,19 +50,18 @@ class OpenAIJudge(LLMJudge):
         base_url: the endpoint; else the provider's.
         api_key: the key; else that of the provider's variable.
         client: an `openai.AsyncOpenAI` or `openai.AsyncAzureOpenAI` whose options are used, in place of `base_url`, `api_key`,
-            `extra_headers`, `timeout` and `max_retries`. The judge opens connections of its own in each event loop. A client that was made with
-            `http_client=` is used as it is, in one event loop only; what it reads of an answer, how long that may take, and
-            whether it follows a redirect to another host, are its own affair.
+            `extra_headers`, `timeout` and `max_retries`. The judge opens connections of its own in each event loop. A client that
+            was made with `http_client=` is used as it is, in one event loop only; whether it follows a redirect is its own affair.
         timeout: seconds for one attempt, more than 0.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, 0 or more.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
         extra_headers: further headers of each request, such as `{"anthropic-workspace-id": "wrkspc_1"}`.
-        temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
+        temperature: as in `LLMJudge`, and so are `max_context_chars`, `max_response_chars` and `mode`.
         max_context_chars: see there.
         max_response_chars: see there.
         mode: see there.
         price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
-            OpenAI's, one of its regional hosts, or a deployment at Azure that is named after its model; else it is not known.
+            OpenAI's, or a deployment at Azure that is named after its model; else it is not known.
 
     Raises:
         ConfigurationError: an argument is wrong, or there is no key or no address.
@@ -77,6 +85,8 @@ class OpenAIJudge(LLMJudge):
         mode: JudgeMode = "one_request",
         price: Price | None = None,
     ) -> None:
+        from openai import Omit
+
         one_of(*PRESETS).check("provider", provider)
         preset = PRESETS[provider]
         if not TEXT.fits(model):
@@ -90,23 +100,25 @@ class OpenAIJudge(LLMJudge):
         _FIELDS.or_none().check("extra_body", extra_body)
         _HEADERS.or_none().check("extra_headers", extra_headers)
         address, key = (None, None) if client is not None else preset.endpoint(base_url, api_key)
+        # Another provider does not get the organization and the project of OpenAI's own variables.
+        absent = () if provider == "openai" else ("OpenAI-Organization", "OpenAI-Project")
+        headers: dict[str, str | Omit] = {**dict.fromkeys(absent, Omit()), **(extra_headers or {})}
         endpoint = Endpoint(
             address,
+            takes=EndpointCapabilities(
+                response_format=preset.response_format, left_out=frozenset(() if preset.several_choices else ("n",))
+            ),
             api_key=key,
             key_variables=preset.keys,
-            headers=_headers(preset, extra_headers or {}),
+            headers=headers,
             secrets=[part for text in texts_in([extra_headers, extra_body]) for part in (text, *text.split())],
             client=client,
             timeout=timeout,
             max_retries=max_retries,
         )
-        takes = EndpointCapabilities(
-            response_format=preset.response_format,
-            left_out=frozenset() if preset.several_choices else frozenset({"n"}),
-        )
         host = urlsplit(str(client.base_url) if client is not None else address or "").hostname
         super().__init__(
-            OpenAIChatClient(endpoint, model, extra_body or {}, takes=takes),
+            OpenAIChatClient(endpoint, model, extra_body or {}),
             name=f"{provider}:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
@@ -117,26 +129,20 @@ class OpenAIJudge(LLMJudge):
 
 
 class OpenAIChatClient:
-    """A `ChatClient` for one model of an endpoint; `extra_body` is that of `OpenAIJudge`.
+    """A `ChatClient` for one model of an endpoint; `extra_body` is that of `OpenAIJudge`."""
 
-    What the endpoint refuses of a request's parameters, later requests leave out; `habits` says what that is.
-    """
-
-    def __init__(
-        self, endpoint: Endpoint, model: str, extra_body: Mapping[str, Any], *, takes: EndpointCapabilities
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, model: str, extra_body: Mapping[str, Any]) -> None:
         self._endpoint = endpoint
         self._model = model
         self._extra_body = dict(extra_body)
-        self.habits = EndpointHabits(takes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
 
     @property
-    def takes(self) -> EndpointCapabilities:
-        """What the endpoint takes, as far as it has shown."""
-        return self.habits.capabilities
+    def habits(self) -> EndpointHabits:
+        """What the endpoint has shown of the parameters that it takes."""
+        return self._endpoint.habits
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
@@ -145,23 +151,4 @@ class OpenAIChatClient:
             parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
             return {"model": self._model, "messages": messages} | capabilities.kept(parameters | self._extra_body)
 
-        texts = [message["content"] for message in messages]
-        return read_completions(await self._endpoint.post(body, self.habits, texts))
-
-
-def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:
-    """Further headers; another provider does not get the organization and the project of OpenAI's own variables."""
-    from openai import Omit
-
-    absent = () if preset.name == "openai" else ("OpenAI-Organization", "OpenAI-Project")
-    return {**dict.fromkeys(absent, Omit()), **extra}
-
-
-_FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))
-_HEADERS = Rule(
-    "a dictionary of texts by the header's name",
-    lambda value: (
-        isinstance(value, Mapping)
-        and all(isinstance(text, str) and text.isascii() and text.isprintable() for text in (*value, *value.values()))
-    ),
-)
+        return read_completions(await self._endpoint.post(body, [message["content"] for message in messages]))

@@ -8,14 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 
+_ROWS: Final = """\
+openai | OpenAI | gpt-4o-mini | {} | OPENAI_BASE_URL | https://api.openai.com/v1 | OPENAI_API_KEY | gpt,o1,o3,o4,chatgpt |
+azure | Azure OpenAI | our-deployment | {}/openai/v1 | AZURE_OPENAI_ENDPOINT |  | AZURE_OPENAI_API_KEY |  |
+anthropic | Anthropic | claude-haiku-4-5 | {}/v1 | ANTHROPIC_BASE_URL | https://api.anthropic.com | ANTHROPIC_API_KEY | claude | no n
+gemini | Google Gemini | gemini-2.5-flash | https://generativelanguage.googleapis.com/v1beta/openai |  |  | GEMINI_API_KEY,GOOGLE_API_KEY | gemini,gemma | no n
+mistral | Mistral | mistral-small-latest | https://api.mistral.ai/v1 |  |  | MISTRAL_API_KEY | mistral,ministral,magistral,codestral,open-mi |
+groq | Groq | openai/gpt-oss-20b | https://api.groq.com/openai/v1 |  |  | GROQ_API_KEY |  | no n
+deepseek | DeepSeek | deepseek-chat | https://api.deepseek.com/v1 |  |  | DEEPSEEK_API_KEY | deepseek | no n,no schema
+openrouter | OpenRouter | qwen/qwen3-32b | https://openrouter.ai/api/v1 |  |  | OPENROUTER_API_KEY |  | no n
+together | Together AI | openai/gpt-oss-20b | https://api.together.xyz/v1 |  |  | TOGETHER_API_KEY |  |
+fireworks | Fireworks AI | accounts/fireworks/models/gpt-oss-20b | https://api.fireworks.ai/inference/v1 |  |  | FIREWORKS_API_KEY | accounts/fireworks |
+xai | xAI | grok-4-fast | https://api.x.ai/v1 |  |  | XAI_API_KEY | grok |
+bedrock | Amazon Bedrock | openai.gpt-oss-20b | https://bedrock-mantle.{}.api.aws/v1 | AWS_REGION,AWS_DEFAULT_REGION |  | AWS_BEARER_TOKEN_BEDROCK | openai.,amazon.,anthropic. |
+ollama | Ollama | qwen3:8b | http://localhost:11434/v1 |  |  |  |  | no n,no key
+lmstudio | LM Studio | qwen3-8b | http://localhost:1234/v1 |  |  |  |  | no n,no key
+vllm | vLLM | Qwen/Qwen3-8B | {} |  |  | VLLM_API_KEY |  | no key
+litellm | a LiteLLM proxy | our-model | {} |  |  | LITELLM_API_KEY |  | no key
+"""
+"""The fields of `Preset`, the last three of which are in one cell: what it does not take or need."""
+_EXAMPLES: Final = {"AZURE_OPENAI_ENDPOINT": "https://our-resource.openai.azure.com", "AWS_REGION": "us-east-1"}
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Preset:
     """One provider."""
 
@@ -44,17 +64,16 @@ class Preset:
     @property
     def base_url(self) -> str | None:
         """The address as the environment completes it; None if a part is missing."""
+        begin, changes, end = self.address.partition("{}")
         place = variable(*self.places) or self.default_place
-        begin, _, end = self.address.partition("{}")
-        if "{}" not in self.address or place is None:
-            return None if "{}" in self.address else self.address
-        return begin + place.rstrip("/").removesuffix(end or " ") + end  # it may have the end already
+        if changes and place is None:
+            return None
+        return begin + (place or "").rstrip("/").removesuffix(end or " ") + end if changes else begin
 
     @property
     def shown_address(self) -> str:
         """The address in words, with names of variables for what is not in the environment."""
-        place = self.default_place or (f"{{{self.places[0]}}}" if self.places else "{RAGSPAN_JUDGE_BASE_URL}")
-        return self.address.format(place)
+        return self.address.format(self.default_place or f"{{{(*self.places, 'RAGSPAN_JUDGE_BASE_URL')[0]}}}")
 
     @property
     def key_variable(self) -> str | None:
@@ -87,43 +106,16 @@ class Preset:
         return address, key or "no-key"
 
 
-_EXAMPLES: Final = {"AZURE_OPENAI_ENDPOINT": "https://our-resource.openai.azure.com", "AWS_REGION": "us-east-1"}
-_ROWS: Final = """\
-openai | OpenAI | gpt-4o-mini | {} | OPENAI_BASE_URL | https://api.openai.com/v1 | OPENAI_API_KEY | gpt,o1,o3,o4,chatgpt |
-azure | Azure OpenAI | our-deployment | {}/openai/v1 | AZURE_OPENAI_ENDPOINT |  | AZURE_OPENAI_API_KEY |  |
-anthropic | Anthropic | claude-haiku-4-5 | {}/v1 | ANTHROPIC_BASE_URL | https://api.anthropic.com | ANTHROPIC_API_KEY | claude | no n
-gemini | Google Gemini | gemini-2.5-flash | https://generativelanguage.googleapis.com/v1beta/openai |  |  | GEMINI_API_KEY,GOOGLE_API_KEY | gemini,gemma | no n
-mistral | Mistral | mistral-small-latest | https://api.mistral.ai/v1 |  |  | MISTRAL_API_KEY | mistral,ministral,magistral,codestral,open-mi |
-groq | Groq | openai/gpt-oss-20b | https://api.groq.com/openai/v1 |  |  | GROQ_API_KEY |  | no n
-deepseek | DeepSeek | deepseek-chat | https://api.deepseek.com/v1 |  |  | DEEPSEEK_API_KEY | deepseek | no n,no schema
-openrouter | OpenRouter | qwen/qwen3-32b | https://openrouter.ai/api/v1 |  |  | OPENROUTER_API_KEY |  | no n
-together | Together AI | openai/gpt-oss-20b | https://api.together.xyz/v1 |  |  | TOGETHER_API_KEY |  |
-fireworks | Fireworks AI | accounts/fireworks/models/gpt-oss-20b | https://api.fireworks.ai/inference/v1 |  |  | FIREWORKS_API_KEY | accounts/fireworks |
-xai | xAI | grok-4-fast | https://api.x.ai/v1 |  |  | XAI_API_KEY | grok |
-bedrock | Amazon Bedrock | openai.gpt-oss-20b | https://bedrock-mantle.{}.api.aws/v1 | AWS_REGION,AWS_DEFAULT_REGION |  | AWS_BEARER_TOKEN_BEDROCK | openai.,amazon.,anthropic. |
-ollama | Ollama | qwen3:8b | http://localhost:11434/v1 |  |  |  |  | no n,no key
-lmstudio | LM Studio | qwen3-8b | http://localhost:1234/v1 |  |  |  |  | no n,no key
-vllm | vLLM | Qwen/Qwen3-8B | {} |  |  | VLLM_API_KEY |  | no key
-litellm | a LiteLLM proxy | our-model | {} |  |  | LITELLM_API_KEY |  | no key
-"""
-"""Name, title, a model, the address, variables of its changing part and what stands there without them, variables of the key, how names of
-models begin, and what it does not take or need."""
+def _presets() -> dict[str, Preset]:
+    found = {}
+    for row in _ROWS.splitlines():
+        name, title, example, address, *cells = (cell.strip() for cell in row.split("|"))
+        places, keys, families, lacks = (tuple(filter(None, cells[at].split(","))) for at in (0, 2, 3, 4))
+        takes = "no key" not in lacks, "no n" not in lacks
+        kind: Literal["json_schema", "json_object"] = "json_object" if "no schema" in lacks else "json_schema"
+        found[name] = Preset(name, title, example, address, places, cells[1] or None, keys, families, *takes, kind)
+    return found
 
 
-def _preset(row: str) -> Preset:
-    cells = [cell.strip() for cell in row.split("|")]
-    places, keys, families, lacks = (tuple(filter(None, cells[at].split(","))) for at in (4, 6, 7, 8))
-    return Preset(
-        **dict(zip(("name", "title", "example", "address"), cells, strict=False)),
-        places=places,
-        default_place=cells[5] or None,
-        keys=keys,
-        families=families,
-        needs_key="no key" not in lacks,
-        several_choices="no n" not in lacks,
-        response_format="json_object" if "no schema" in lacks else "json_schema",
-    )
-
-
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({one.name: one for one in map(_preset, _ROWS.splitlines())})
+PRESETS: Final[Mapping[str, Preset]] = _presets()
 """By name, in the order of the documentation."""

@@ -1,4 +1,4 @@
-"""What models cost: prices per million tokens, and a small table of them.
+"""What models cost, in US dollars for a million tokens.
 
 The table holds OpenAI's chat models that are likely judges, with the prices of standard processing in OpenAI's price list at
 `PRICES_AS_OF`, or the last ones there for older models. Prices change: if the figure matters, give the judge `price=`.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Final
 
 from ragspan.arguments import number
@@ -65,36 +64,25 @@ class Price:
         return dollars / 1_000_000
 
 
-PRICES: Final[Mapping[str, Price]] = MappingProxyType(
-    {name: Price(*map(float, amounts)) for name, *amounts in map(str.split, _ROWS.splitlines())}
-)
+PRICES: Final[Mapping[str, Price]] = {
+    name: Price(*map(float, amounts)) for name, *amounts in map(str.split, _ROWS.splitlines())
+}
 """By the model's name, without a date."""
+_HOSTS: Final = ("api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+"""Azure's global deployments cost what OpenAI takes; at other hosts, OpenAI's regional ones as well, prices differ."""
 
 
 def price_of(model: str, host: str | None = None) -> Price | None:
     """The price of one of OpenAI's models at this host, from the table; None if it is not known.
 
-    A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date. OpenAI's
-    regional hosts (`eu.api.openai.com`) cost a tenth more for newer models. A deployment at Azure that is named after its model
-    has the price of Azure's global deployments, which is OpenAI's.
+    A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date. A deployment at
+    Azure has one if it is named after its model.
 
     Args:
         model: its name.
         host: of the endpoint; None is OpenAI's own.
     """
-    host = (host or _OPENAI).lower()
-    is_regional = host.endswith("." + _OPENAI)
-    if host != _OPENAI and not is_regional and not host.endswith(_AZURE):
+    host = (host or _HOSTS[0]).lower()
+    if host != _HOSTS[0] and not host.endswith(_HOSTS[1:]):
         return None
-    name = model if model in PRICES else re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)
-    price = PRICES.get(name)
-    if price is None or not is_regional or not name.startswith(_DEARER_BY_REGION):
-        return price
-    cached = None if price.cached_input is None else price.cached_input * _REGIONAL
-    return replace(price, input=price.input * _REGIONAL, output=price.output * _REGIONAL, cached_input=cached)
-
-
-_OPENAI: Final = "api.openai.com"
-_AZURE: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-_REGIONAL: Final = 1.1
-_DEARER_BY_REGION: Final = ("gpt-5.4", "gpt-5.5")
+    return PRICES.get(model) or PRICES.get(re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model))

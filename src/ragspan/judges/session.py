@@ -23,8 +23,6 @@ Settle: TypeAlias = Callable[[Usage], None]
 
 
 class Allowance(Protocol):
-    """Decides whether a request may be sent."""
-
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take; `expected.usd` is None if the price is not known.
 
@@ -37,15 +35,13 @@ class Allowance(Protocol):
 
 @runtime_checkable
 class Spender(Protocol):
-    """A judge whose requests cost money: it asks the allowance before each."""
+    """A judge whose requests cost money: it asks the allowance before each. Its price is None if it is not known."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def price(self) -> Price | None:
-        """None if the price is not known."""
-        ...
+    def price(self) -> Price | None: ...
 
 
 @dataclass(slots=True)
@@ -136,10 +132,6 @@ def report_usage(usage: Usage) -> None:
 
 
 def reserve(expected: Usage) -> Settle:
-    """Set aside what a request is expected to take, if an allowance limits it.
-
-    Raises:
-        JudgeError: as `Allowance.reserve`.
-    """
+    """Set aside what a request is expected to take, if an allowance limits it; errors as `Allowance.reserve`."""
     allowance = _current.get().allowance
     return allowance.reserve(expected) if allowance is not None else lambda _: None

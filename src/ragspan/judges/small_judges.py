@@ -1,6 +1,6 @@
 """Small judges: classifiers and guards that tell what contexts do not support, and answer no other question.
 
-`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `FORMS` and the address of its server. The claims are the embedded
+`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `_FORMS` and the address of its server. The claims are the embedded
 judge's, which takes a response apart into its sentences. Checked against scripted servers that answer as the models' cards say, not
 with their weights.
 """
@@ -21,7 +21,6 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
 from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
 from ragspan.judges.judge_protocols import ClaimVerdict
-from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
@@ -29,12 +28,11 @@ from ragspan.text.limits import beginnings
 
 
 class _Asked(NamedTuple):
-    """What one request asks about."""
+    """What one request asks about: all texts, or one."""
 
     contexts: Sequence[str]
     question: str
     texts: Sequence[str]
-    """All of them, or one."""
 
     @property
     def answer(self) -> str:
@@ -46,7 +44,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
+class _Form:
     """How one kind of model is asked, and what it replies."""
 
     body: Callable[[_Asked], dict[str, Any]]
@@ -63,20 +61,18 @@ class Form:
 
 def _by_spans(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
     """Each text that a span touches is unsupported, the others are supported."""
+    found: list[ClaimVerdict] = []
     starts = [0, *accumulate(len(text) + 1 for text in asked.texts)]
-    marked = []
     for start, end, score in spans:
         for index, text in enumerate(asked.texts):
             if part := text[max(start - starts[index], 0) : max(end - starts[index], 0)].strip():
-                words = "" if score is None else f" with a probability of {score:.2f}"
-                probability = None if score is None else 1 - score
-                said = f'"{part}" is marked as unsupported{words}'
-                marked.append(
-                    ClaimVerdict(index=index, verdict="unsupported", probability=probability, explanation=said)
-                )
-    clean = sorted(set(range(len(asked.texts))) - {one.index for one in marked})
+                said = f'"{part}" is marked as unsupported'
+                said += "" if score is None else f" with a probability of {score:.2f}"
+                sure = None if score is None else 1 - score
+                found.append(ClaimVerdict(index=index, verdict="unsupported", probability=sure, explanation=said))
+    clean = sorted(set(range(len(asked.texts))) - {one.index for one in found})
     nothing = "nothing is marked in it"
-    return [*marked, *(ClaimVerdict(index=index, verdict="supported", explanation=nothing) for index in clean)]
+    return [*found, *(ClaimVerdict(index=index, verdict="supported", explanation=nothing) for index in clean)]
 
 
 def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:
@@ -87,12 +83,11 @@ def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:
 
 
 def _read_quotes(asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
-    """`{"hallucinated_spans": [{"text": …, "category": …}]}`: each is quoted from the answer."""
+    """`{"hallucinated_spans": [{"text": …}]}`: each is quoted from the answer; one that is not there raises."""
     found = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    quotes = [one["text"] for one in found["hallucinated_spans"]]
-    # One that is not there raises: nobody knows what it means.
-    places = [(asked.answer.index(quote), quote) for quote in quotes if quote]
-    return _by_spans(asked, [(start, start + len(quote), None) for start, quote in places])
+    quotes = [one["text"] for one in found["hallucinated_spans"] if one["text"]]
+    starts = [(asked.answer.index(quote), quote) for quote in quotes]
+    return _by_spans(asked, [(start, start + len(quote), None) for start, quote in starts])
 
 
 def _yes_or_no(pattern: str, *, supported: str) -> Callable[[_Asked, str, Any], list[ClaimVerdict]]:
@@ -131,44 +126,31 @@ You find what a given context does not support in an answer. Quote each such par
 nothing but a JSON object: {"hallucinated_spans": [{"text": "...", "category": "...", "subcategory": "..."}]}; the list is empty if the \
 context supports all of the answer."""
 """In our words; give `system=` the words of the model's card, with which it was trained."""
-
-FORMS: Final[Mapping[str, Form]] = {
-    "lettucedetect": Form(  # LettuceDetect's own server (0.2), which cuts long contexts into parts itself
+_FORMS: Final[Mapping[str, _Form]] = {
+    "lettucedetect": _Form(  # LettuceDetect's own server (0.2), which cuts long contexts into parts itself
         body=lambda asked: {"contexts": asked.contexts, "question": asked.question, "answer": asked.answer},
         read=_read_spans,
         path="/v1/lettucedetect/spans",
         asks_all=True,
     ),
-    "lettucedetect-generative": Form(  # lettucedect-v2-qwen-2b, served by vLLM
-        body=lambda asked: {
-            "messages": [
-                {"role": "system", "content": _FIND_SPANS},
-                {
-                    "role": "user",
-                    "content": f"{asked.question}\n\n{asked.document}\n\nAnswer to verify:\n{asked.answer}".strip(),
-                },
-            ]
-        },
+    "lettucedetect-generative": _Form(  # lettucedect-v2-qwen-2b, served by vLLM
+        body=lambda asked: _messages(
+            f"{asked.question}\n\n{asked.document}\n\nAnswer to verify:\n{asked.answer}".strip(), system=_FIND_SPANS
+        ),
         read=_read_quotes,
         model="KRLabsOrg/lettucedect-v2-qwen-2b",
         asks_all=True,
         languages=None,
     ),
-    "minicheck": Form(  # Bespoke-MiniCheck on Ollama, a document and a claim
-        body=lambda asked: {
-            "messages": [{"role": "user", "content": f"Document: {asked.document}\nClaim: {asked.answer}"}],
-            **_SHORT,
-        },
+    "minicheck": _Form(  # Bespoke-MiniCheck on Ollama, a document and a claim
+        body=lambda asked: _messages(f"Document: {asked.document}\nClaim: {asked.answer}") | _SHORT,
         read=_yes_or_no(r"\b(yes|no)\b", supported="yes"),
         model="bespoke-minicheck",
         reads_whole=False,
     ),
-    "granite-guardian": Form(  # 3.3 replies <score>yes</score> where text is not grounded, guardian-core {"score": "yes"}
+    "granite-guardian": _Form(  # 3.3 replies <score>yes</score> where text is not grounded, guardian-core {"score": "yes"}
         body=lambda asked: {
-            "messages": [
-                *([{"role": "user", "content": asked.question}] if asked.question else []),
-                {"role": "assistant", "content": asked.answer},
-            ],
+            **_messages(asked.question, assistant=asked.answer),
             "documents": [{"doc_id": str(at), "text": text} for at, text in enumerate(asked.contexts)],
             "chat_template_kwargs": {"guardian_config": {"criteria_id": "groundedness"}, "think": False},
             **_SHORT,
@@ -182,6 +164,11 @@ _AT_ONCE: Final = 8
 """Requests for one record."""
 
 
+def _messages(user: str, *, system: str = "", assistant: str = "") -> dict[str, Any]:
+    said = {"system": system, "user": user, "assistant": assistant}
+    return {"messages": [{"role": role, "content": text} for role, text in said.items() if text]}
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class SmallJudge(Detector):
     """A small model behind a server: `SmallJudge("minicheck", "http://localhost:11434/v1")`. It pickles.
@@ -191,7 +178,7 @@ class SmallJudge(Detector):
     """
 
     form: str = field(kw_only=False)
-    """A row of `FORMS`."""
+    """`"lettucedetect"`, `"minicheck"` or `"granite-guardian"`."""
     address: str = field(kw_only=False)
     """The server's, such as `http://localhost:8000/v1`; that of LettuceDetect's own server has no `/v1`."""
     model: str | None = None
@@ -211,15 +198,14 @@ class SmallJudge(Detector):
     def __post_init__(self) -> None:
         if self.form == "lettucedetect" and self.address.rstrip("/").endswith("/v1"):
             self.form = "lettucedetect-generative"
-        one_of(*FORMS).check("form", self.form)
+        one_of(*_FORMS).check("form", self.form)
         TEXT.check_fields(self, "address")
-        form = FORMS[self.form]
+        form = _FORMS[self.form]
         languages = form.languages if self.languages is not None and not self.languages else self.languages
         self.languages = None if languages is None else frozenset(languages)
         self.model = self.model or form.model
         self.name = f"{self.form}:{self.model}" if self.model else self.form
         self.reads_whole = form.reads_whole
-        self._habits = EndpointHabits()
         options: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
         self._endpoint = Endpoint(self.address, path=form.path, api_key=self.api_key or "no-key", **options)
 
@@ -233,23 +219,22 @@ class SmallJudge(Detector):
                 found = await self._ask(_Asked(contexts, question, asked))
             return [replace(one, index=one.index + index) for one in found]
 
-        asks_all = FORMS[self.form].asks_all
+        asks_all = _FORMS[self.form].asks_all
         found = await asyncio.gather(*(ask(*each) for each in ([(0, texts)] if asks_all else enumerate(zip(texts)))))
         cut = "" if contexts == whole else " [it read only the beginnings of the contexts]"
         return [replace(one, explanation=f"{one.explanation}{cut}") for each in found for one in each]
 
     async def _ask(self, asked: _Asked) -> list[ClaimVerdict]:
         """No verdict if the model does not answer in its form."""
-        form = FORMS[self.form]
-        is_chat, body = form.path == PATH, form.body(asked)
+        form = _FORMS[self.form]
+        is_chat, body, text = form.path == PATH, form.body(asked), ""
         if is_chat:
             body |= {"model": self.model, "temperature": 0.0}
             if self.system is not None:
                 others = [message for message in body["messages"] if message["role"] != "system"]
                 body["messages"] = [{"role": "system", "content": self.system}, *others]
         texts = [asked.question, *asked.contexts, *asked.texts]
-        reply = await self._endpoint.post(lambda capabilities: capabilities.kept(body), self._habits, texts)
-        text = ""
+        reply = await self._endpoint.post(lambda capabilities: capabilities.kept(body), texts)
         if is_chat:
             completion = read_completions(reply)[0]
             report_usage(completion.usage)

@@ -8,18 +8,13 @@ this process: what the program masked or cut before the prompt stands in the res
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ragspan.exceptions import JudgeError
 from ragspan.matching import PromptTexts
 from ragspan.outcomes import Cause, CauseKind, Score
 from ragspan.records import RagRecord, RetrievedContext
-
-if TYPE_CHECKING:
-    from ragspan.judges.screen import OverlapJudge
 
 _MOST = 100
 """Documents that are looked at. If there are more, a claim that none of them supports has no cause."""
@@ -42,18 +37,6 @@ class UnseenDocument:
     step: str | None
     """The reranker that dropped it."""
 
-    def cause_of(self, claim: str) -> Cause:
-        """Why the contexts do not support a claim that this document supports."""
-        kind: CauseKind = "cut" if self.is_cut else "lost_before_prompt"
-        return Cause(kind=kind, claim=claim, document=self.place, search=self.search, step=self.step)
-
-
-@functools.cache
-def _seeker() -> OverlapJudge:
-    from ragspan.judges.screen import OverlapJudge
-
-    return OverlapJudge()
-
 
 async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | None) -> Score:
     """The score, with its causes and with what was lost in its explanation, where it fails and its searches are known.
@@ -68,26 +51,38 @@ async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | N
     unseen = unseen_documents(record)
     if not unseen:
         return replace(score, causes=tuple(Cause(kind="unsupported", claim=claim) for claim in claims or (None,)))
+    from ragspan.judges.screen import OverlapJudge
+
     texts = [document.text for document in unseen[:_MOST]]
     try:
-        found = await asyncio.wait_for(_seeker().find_support(record, claims, texts), _LONGEST_WAIT)
+        found = await asyncio.wait_for(OverlapJudge().find_support(record, claims, texts), _LONGEST_WAIT)
     except (JudgeError, asyncio.TimeoutError):
         found = []
-    causes = tuple(
-        Cause(kind="unsupported", claim=one.claim) if one.document is None else unseen[one.document].cause_of(one.claim)
-        for one in found
-        if one.document is not None or len(unseen) <= _MOST
-    )
-    scored = replace(score, causes=causes)
+    causes = []
+    for one in found:
+        if one.document is not None:
+            lost = unseen[one.document]
+            kind: CauseKind = "cut" if lost.is_cut else "lost_before_prompt"
+            causes.append(Cause(kind=kind, claim=one.claim, document=lost.place, search=lost.search, step=lost.step))
+        elif len(unseen) <= _MOST:
+            causes.append(Cause(kind="unsupported", claim=one.claim))
+    scored = replace(score, causes=tuple(causes))
     return replace(scored, explanation=" ".join(filter(None, [scored.losses, scored.explanation])) or None)
 
 
 def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
-    """The documents of searches and rerankers that no model read whole, each once; dropped documents come first."""
+    """The documents of searches and rerankers that no model read whole, each once; dropped documents come first.
+
+    What stands in any prompt of the request, or in its background, was read: also where its words did not become the answer, as in a
+    summariser's. A place counts only once: what a context covers is not a part of a document that overlaps with it.
+    """
     shown = {_plain(context.text): context for context in record.contexts or () if context.text.strip()}
     everything = "\n".join(shown)
     found: dict[str, UnseenDocument] = {}
-    for search, place, document in _retrieved(record):
+    retrieved: list[tuple[str | None, int, RetrievedContext]]
+    retrieved = [(one.name, *each) for one in record.retrievals for each in enumerate(one.contexts, start=1)]
+    retrieved += [(None, *each) for one in record.rerankings for each in enumerate(one.given, start=1)]
+    for search, place, document in retrieved:
         text = _plain(document.text)
         if not text or text in found or text in everything:
             continue
@@ -96,30 +91,16 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
             continue  # a step rewrote it
         step = None if parts else _dropped_by(record, document)
         found[text] = UnseenDocument(text=document.text, place=place, search=search, is_cut=bool(parts), step=step)
-    return sorted(_unread(record, list(found.values())), key=lambda document: document.is_cut)
-
-
-def _unread(record: RagRecord, documents: Sequence[UnseenDocument]) -> Iterator[UnseenDocument]:
-    """Those that do not stand in any prompt of the request, nor in its background; cut ones where a part does.
-
-    A prompt whose words did not become the answer, such as a summariser's, counts, too. So does a place only once: what
-    a context covers is not a part of a document that overlaps with it.
-    """
     prompts = [message.text for model in record.generations for message in model.prompt]
     seen = PromptTexts(list(dict.fromkeys([*prompts, *(one.text for one in record.background)])))
     contexts = [context.text for context in record.contexts or ()]
-    matches = seen.find([*contexts, *(document.text for document in documents)])[len(contexts) :]
-    for document, places in zip(documents, matches, strict=True):
-        if not any(place.whole for place in places):
-            yield replace(document, is_cut=True, step=None) if places else document
-
-
-def _retrieved(record: RagRecord) -> Iterator[tuple[str | None, int, RetrievedContext]]:
-    """Every document with its place, and the name of the search that found it if that is known."""
-    for search in record.retrievals:
-        yield from ((search.name, place, document) for place, document in enumerate(search.contexts, start=1))
-    for reranking in record.rerankings:
-        yield from ((None, place, document) for place, document in enumerate(reranking.given, start=1))
+    matches = seen.find([*contexts, *(document.text for document in found.values())])[len(contexts) :]
+    unread = [
+        replace(document, is_cut=True, step=None) if places else document
+        for document, places in zip(found.values(), matches, strict=True)
+        if not any(place.whole for place in places)
+    ]
+    return sorted(unread, key=lambda document: document.is_cut)
 
 
 def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, text: str) -> bool:

@@ -85,7 +85,7 @@ class CitationCorrectness(JudgedMetric[Verifier]):
             return share
         return self.scored(
             record,
-            value=share.value,
+            share.value,
             explanation=_explanation(citations, verdicts),
             evidence=verdicts,
             details={"citations": len(verdicts), "unsure": share.unsure},

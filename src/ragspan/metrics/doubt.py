@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from ragspan.judges.judge_protocols import NOT_APPLICABLE
-from ragspan.metrics.faithfulness import Faithfulness
-from ragspan.metrics.polled import ContextAdherence
 from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score
 
 Part: TypeAlias = Literal["doubtful", "rest"]
 """The answers that a judge is asked about because they are doubtful, and all others, of which it is asked about a random part."""
-_WEIGHTS: Final[Mapping[str, float]] = {ContextAdherence.name: 3.0, Faithfulness.name: 1.0}
+_WEIGHTS: Final[Mapping[str, float]] = {"context_adherence": 3.0, "faithfulness": 1.0}
 """Adherence is of the whole answer, and ranks better than the share of claims: `benchmarks/share.py`."""
 DOUBTED: Final = frozenset(_WEIGHTS)
 """The metrics whose scores say how doubtful an answer is."""
@@ -23,14 +21,13 @@ USUAL_DOUBTS: Final = (
 """One in twenty of the answers that people judged lies between two of these: `benchmarks/share.py`."""
 _FINDINGS: Final = 0.75
 """Where the doubt of the answers that fail begins."""
-_CANNOT_TELL: Final = 0.5
-"""What counts as a score where the judge cannot tell."""
 
 
 def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
     """From 0 (none) to 1; None if none of `DOUBTED` applies, such as to an answer without contexts.
 
-    Answers that fail come first, since a fail names what it found; then those of low scores.
+    Answers that fail come first, since a fail names what it found; then those of low scores. Where the judge cannot tell, that counts
+    as a score in the middle.
     """
     doubts: list[tuple[float, float]] = []
     fails = False
@@ -40,7 +37,7 @@ def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
             doubts.append((weight, 1 - outcome.value))
             fails = fails or outcome.label == "fail"
         elif outcome is not None and _cannot_tell(outcome):
-            doubts.append((weight, 1 - _CANNOT_TELL))
+            doubts.append((weight, 0.5))
     if not doubts:
         return None
     doubt = sum(weight * one for weight, one in doubts) / sum(weight for weight, _ in doubts)

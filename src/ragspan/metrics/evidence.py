@@ -26,31 +26,23 @@ _UNREAD = frozenset({"picture", "provider_search", "unseen_prompt", "too_much"})
 """Why contexts are unknown, where evidence is known to be missing."""
 
 
-def screen_origin(record: RagRecord) -> NotApplicable | None:
-    """A block, a limit or a template is not the model's answer: it makes no claims about evidence."""
-    return None if record.from_model is not False else NotApplicable(reason="not_from_a_model")
-
-
 def screen_evidence(record: RagRecord) -> NotApplicable | None:
+    """Why there is nothing to judge by: a block, a limit or a template is not the model's answer, or there is no evidence."""
+    if record.from_model is False:
+        return NotApplicable(reason="not_from_a_model")
     reason = screen_contexts(record)
-    if reason is None or not any(one.text.strip() for one in record.background):
-        return reason
-    if record.contexts is not None or record.background_is_prompt:
-        return None
-    is_read = record.prompts_seen and record.contexts_unknown not in _UNREAD
-    told = [
-        one for one in record.background if one.kind in {"tool", "history"} and len(one.text.split()) >= _LEAST_WORDS
-    ]
-    return None if is_read and told else reason
+    if reason is not None and any(one.text.strip() for one in record.background):
+        if record.contexts is not None or record.background_is_prompt:
+            reason = None
+        elif record.prompts_seen and record.contexts_unknown not in _UNREAD:
+            told = (one.text.split() for one in record.background if one.kind in {"tool", "history"})
+            reason = None if any(len(words) >= _LEAST_WORDS for words in told) else reason
+    # A greeting states nothing; without documents, the reason is that there were none.
+    states_nothing = None if reason else screen_claims(record)
+    return reason or (states_nothing and (screen_contexts(record) or states_nothing))
 
 
-def screen_statement(record: RagRecord) -> NotApplicable | None:
-    """A greeting states nothing; without documents, the reason is that there were none."""
-    reason = screen_claims(record)
-    return reason and (screen_contexts(record) or reason)
-
-
-EVIDENCE_SCREENS = (screen_status, screen_response, screen_origin, screen_evidence, screen_statement)
+EVIDENCE_SCREENS = (screen_status, screen_response, screen_evidence)
 """Of the metrics that judge by documents and background."""
 
 

@@ -114,8 +114,14 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
     without_documents = screen_contexts(record)
     if not claims:
         return without_documents or NotApplicable(reason="no_claims")
-    found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
-    verdicts = [replace(_settled(verdict, record), claim=claim) for verdict, claim in zip(found, claims, strict=True)]
+    verdicts = []
+    for verdict, claim in zip(
+        one_each(await verifier.verify_claims(record, claims), len(claims), "claims"), claims, strict=True
+    ):
+        # A claim may have its support in background that the record could not keep.
+        is_open = record.background_truncated and verdict.verdict == "unsupported"
+        settled = replace(verdict, verdict="unsure", probability=None) if is_open else verdict
+        verdicts.append(replace(settled, claim=claim))
     if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
         return without_documents
     share = judged_share(verdicts, metric.threshold, "claims")
@@ -123,7 +129,7 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
         return share
     return metric.scored(
         record,
-        value=share.value,
+        share.value,
         explanation=_explanation(verdicts),
         evidence=verdicts,
         details={"claims": len(claims), "unsure": share.unsure},
@@ -133,29 +139,22 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
     )
 
 
-def _settled(verdict: ClaimVerdict, record: RagRecord) -> ClaimVerdict:
-    """A claim may have its support in background that the record could not keep."""
-    is_open = record.background_truncated and verdict.verdict == "unsupported"
-    return replace(verdict, verdict="unsure", probability=None) if is_open else verdict
-
-
 def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
+    def why(verdict: ClaimVerdict) -> str:
+        """In brackets, from a judge that computes probabilities: it says what it compared in a few words."""
+        return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
+
     unsupported = [verdict for verdict in verdicts if verdict.verdict == "unsupported"]
     unsure = [verdict for verdict in verdicts if verdict.verdict == "unsure"]
     if not unsupported and unsure:
-        return f"{len(unsure)} of {len(verdicts)} claims could be either{_reason(unsure[0])}."
+        return f"{len(unsure)} of {len(verdicts)} claims could be either{why(unsure[0])}."
     if not unsupported:
         weakest = min(verdicts, key=lambda verdict: math.inf if verdict.probability is None else verdict.probability)
-        return f"No unsupported claim was found ({len(verdicts)} compared){_reason(weakest)}."
+        return f"No unsupported claim was found ({len(verdicts)} compared){why(weakest)}."
     shown = [
-        textwrap.shorten(verdict.claim or "", _SHOWN_CHARS, placeholder="...") + _reason(verdict)
+        textwrap.shorten(verdict.claim or "", _SHOWN_CHARS, placeholder="...") + why(verdict)
         for verdict in unsupported[:_SHOWN_CLAIMS]
     ]
     if len(unsupported) > len(shown):
         shown.append(f"and {len(unsupported) - len(shown)} more")
     return f"{len(unsupported)} of {len(verdicts)} claims unsupported: {'; '.join(shown)}"
-
-
-def _reason(verdict: ClaimVerdict) -> str:
-    """Why, in brackets, from a judge that computes probabilities: it says what it compared in a few words."""
-    return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""

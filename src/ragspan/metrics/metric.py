@@ -75,7 +75,10 @@ def screen_question(record: RagRecord) -> NotApplicable | None:
 
 def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if record.contexts is None:
-        detail = _UNKNOWN.get(record.contexts_unknown or "", "nothing shows which documents the model saw")
+        why = "nothing shows which documents the model saw"
+        if record.prompts_seen:
+            why += '; unknown_contexts="prompt" takes a prompt of eight words and more beside the question as evidence'
+        detail = _UNKNOWN.get(record.contexts_unknown or "", why)
         return NotApplicable(reason="contexts_unknown", detail=detail)
     has_text = any(context.text.strip() for context in record.contexts)
     return None if has_text else NotApplicable(reason="no_contexts")
@@ -84,11 +87,6 @@ def screen_contexts(record: RagRecord) -> NotApplicable | None:
 def screen_claims(record: RagRecord) -> NotApplicable | None:
     """Greetings, thanks, offers and questions back state nothing that a context could hold."""
     return NotApplicable(reason="no_claims") if states_nothing(record.response or "") else None
-
-
-def screen_refusal(record: RagRecord) -> NotApplicable | None:
-    """A response that declines uses no context, whether or not it should."""
-    return NotApplicable(reason=REFUSAL) if declines(record.response or "") else None
 
 
 class Guide(NamedTuple):
@@ -145,11 +143,10 @@ class JudgedMetric(Generic[_Judge]):
         """Tell a judge that answers all questions about a record in one request what this metric will ask."""
         jury = self.judge if isinstance(self.judge, Jury) else None
         judges: Sequence[object] = jury.judges if jury else [self.judge]
-        if not any(getattr(judge, "answers_together", False) for judge in judges) or self.screen(record) is not None:
-            return
-        for question, wanted in self.asks(record):
-            for judge, count in jury.shares(wanted) if jury else [(self.judge, wanted)]:
-                session.expect(judge, question, count)
+        if any(getattr(judge, "answers_together", False) for judge in judges) and self.screen(record) is None:
+            for question, wanted in self.asks(record):
+                for judge, count in jury.shares(wanted) if jury else [(self.judge, wanted)]:
+                    session.expect(judge, question, count)
 
     async def score(self, record: RagRecord) -> Outcome:
         """The outcome. A `JudgeError` becomes a `MetricFailure`, or a `NotApplicable` where its type is one of those."""
@@ -180,8 +177,8 @@ class JudgedMetric(Generic[_Judge]):
     def scored(
         self,
         record: RagRecord,
-        *,
         value: float,
+        *,
         explanation: str | None,
         evidence: Sequence[object],
         details: Mapping[str, float],
@@ -192,21 +189,19 @@ class JudgedMetric(Generic[_Judge]):
         """The score of a record.
 
         It has neither label nor threshold if `has_label` is False, or if the judge's answers to the metric's questions only rank.
-
         `details["read"]` is the share of the texts' characters that the judge read, where it did not read all of them. If
         a verifier gave the verdicts, the score names it as its judge; the prompts are still the judge's.
         """
         # What `Judge` says that a judge may have besides.
         ranks = not has_label or not set(self.questions).isdisjoint(getattr(self.judge, "only_ranks", ()))
-        share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
-        read = 1.0 if share_read is None else share_read(record)
+        read: float = getattr(self.judge, "share_read", lambda _: 1.0)(record)
         return Score(
             value=value,
             explanation=explanation,
             threshold=None if ranks else self.threshold,
             label=None if ranks else label,
             evidence=tuple(evidence),
-            details=dict(details) | ({"read": read} if read < 1 else {}),
+            details={**details, **({"read": read} if read < 1 else {})},
             judge=(verifier or self.judge).name,
             prompt_version=getattr(self.judge, "prompt_version", None),
         )

@@ -11,7 +11,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final, cast
 
 from ragspan import metrics
@@ -21,24 +20,21 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.endpoint import TIMEOUT
 from ragspan.judges.judge_catalogue import EMBEDDED, JudgeChoice, judge_of, judge_part
-from ragspan.judges.judge_protocols import Judge, Verifier
+from ragspan.judges.judge_protocols import Judge
 from ragspan.judges.jury import Jury
 from ragspan.judges.presets import PRESETS
-from ragspan.metrics.metric import Guide, JudgedMetric, Metric
+from ragspan.metrics.metric import Guide, Metric
 
 METRICS: Final = "ragspan_metric"
 """The group of entry points."""
 
 
-def _name_of(metric: type[JudgedMetric[Any]]) -> str:
-    """The name of its class, or the default of the field."""
-    name: object = metric.name
-    return name if isinstance(name, str) else str(metric.__dataclass_fields__["name"].default)
-
-
-BUILT_IN: Final[Mapping[str, Callable[..., Metric]]] = MappingProxyType(
-    {_name_of(one): one for one in (getattr(metrics, name) for name in metrics.__all__) if getattr(one, "guide", None)}
-)
+BUILT_IN: Final[Mapping[str, Callable[..., Metric]]] = {
+    # The name of its class, or the default of the field.
+    one.name if isinstance(one.name, str) else one.__dataclass_fields__["name"].default: one
+    for one in (getattr(metrics, name) for name in metrics.__all__)
+    if getattr(one, "guide", None)
+}
 """The metrics of this package, in the order of `ragspan.metrics.__all__`."""
 
 
@@ -96,7 +92,7 @@ def metrics_from(
         arguments["judge"] = judge_from(settings) if judge is None else _chosen_judge(settings, judge)
 
     def made(name: str, part: Callable[..., Metric]) -> Metric:
-        further = {"verifier": hhem_from(settings)} if name == "faithfulness_hhem" else {}
+        further = {"verifier": judge_part("hhem")(device=settings.hhem_device)} if name == "faithfulness_hhem" else {}
         parameters = inspect.signature(part).parameters
         return part(**{name: value for name, value in (arguments | further).items() if name in parameters})
 
@@ -106,21 +102,20 @@ def metrics_from(
 
 
 def _chosen_judge(settings: Settings, judge: JudgeChoice) -> Judge:
-    several = list(judge) if isinstance(judge, (list, tuple)) and judge else None
-    for place, one in enumerate(several or [judge]):
-        is_client = type(one).__module__.partition(".")[0] == "openai"
-        is_judge = not (one is None or is_client or isinstance(one, (type, int, float, Iterable)))
-        if not is_judge and not (isinstance(one, str) and one.strip(", ")):
-            hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
-            more = "" if several else ", or a list of several for a jury"
-            words = f"a judge, or its name, such as 'openai:gpt-4o-mini'{more}{hint}"
-            raise wrong(f"judge[{place}]" if several else "judge", one, words)
-    if several is None:
-        return judge_from(replace(settings, judge=judge)) if isinstance(judge, str) else cast("Judge", judge)
-    if all(isinstance(one, str) for one in several):
-        return judge_from(replace(settings, judge=",".join(map(str, several))))
-    judges = [_chosen_judge(settings, one) for one in several]
-    return judges[0] if len(judges) == 1 else Jury(judges)
+    if isinstance(judge, str) and judge.strip(", "):
+        return judge_from(replace(settings, judge=judge))
+    if isinstance(judge, (list, tuple)) and judge:
+        if all(isinstance(one, str) for one in judge):
+            return _chosen_judge(settings, ",".join(judge))
+        judges = [_chosen_judge(settings, one) for one in judge]
+        return judges[0] if len(judges) == 1 else Jury(judges)
+    is_client = type(judge).__module__.partition(".")[0] == "openai"
+    given: object = judge
+    if given is None or is_client or isinstance(given, (type, int, float, Iterable)):
+        hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
+        words = f"a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several for a jury{hint}"
+        raise wrong("judge", judge, words)
+    return cast("Judge", judge)
 
 
 def judge_from(settings: Settings) -> Judge:
@@ -154,13 +149,3 @@ def judge_from(settings: Settings) -> Judge:
         if any(re.search(rf"\b{re.escape(name)}\b", str(error)) for name in named):
             raise ConfigurationError(f"RAGSPAN_JUDGE_OPTIONS: {error}") from None
         raise
-
-
-def hhem_from(settings: Settings) -> Verifier:
-    """The classifier that these settings describe.
-
-    Raises:
-        ConfigurationError: its package is not installed.
-    """
-    verifier: Verifier = judge_part("hhem")(device=settings.hhem_device)
-    return verifier

@@ -61,12 +61,11 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         if label == "pass" and self.label_of(as_if_lowest) == "fail":
             message = f"it passes only by {self.answers} whose first reply could not be read"
             raise JudgeError("InvalidVerdict", message)
-        values = [answer.value for answer in valid]
-        centre = mean(values)
-        deviation = math.sqrt(math.fsum((value - centre) ** 2 for value in values) / len(values))
+        centre = _mean(valid)
+        deviation = math.sqrt(math.fsum((answer.value - centre) ** 2 for answer in valid) / len(valid))
         return self.scored(
             record,
-            value=centre,
+            centre,
             explanation=self.explanation_of(valid),
             label=label,
             has_label=label is not None,
@@ -76,12 +75,11 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
     def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
         """That of the answer closest to the mean, the first of equals: equal distances have to compare equal, as in decimals."""
-        decimals = [_decimal(answer.value) for answer in answers]
-        distances = [abs(one * len(decimals) - sum(decimals)) for one in decimals]
-        return answers[distances.index(min(distances))].explanation
+        total = sum(_decimal(answer) for answer in answers)
+        return min(answers, key=lambda answer: abs(_decimal(answer) * len(answers) - total)).explanation
 
     def label_of(self, answers: Sequence[_Answer]) -> Label | None:
-        return "pass" if mean([answer.value for answer in answers]) >= self.threshold else "fail"
+        return "pass" if _mean(answers) >= self.threshold else "fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,10 +197,10 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
     screens = (screen_status, screen_response, screen_question)
 
 
-def mean(values: Sequence[float]) -> float:
+def _mean(answers: Sequence[Rating | Vote]) -> float:
     """The mean of the decimals that the judge wrote."""
-    return float(sum(map(_decimal, values)) / len(values))
+    return float(sum(map(_decimal, answers)) / len(answers))
 
 
-def _decimal(value: float) -> Decimal:
-    return Decimal(repr(float(value)))
+def _decimal(answer: Rating | Vote) -> Decimal:
+    return Decimal(repr(float(answer.value)))

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 from ragspan.judges.judge_protocols import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
 from ragspan.metrics.metric import (
+    REFUSAL,
     Guide,
     JudgedMetric,
     one_each,
     screen_contexts,
     screen_question,
-    screen_refusal,
     screen_status,
 )
-from ragspan.outcomes import Outcome
+from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord, RetrievedContext
+from ragspan.text.responses import declines
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,17 +58,15 @@ class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
     screens = (screen_status, screen_question, screen_contexts)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        judged = _judged(record, await self.judge.rate_context_relevance(record))
+        judged, relevant = _judged(record, await self.judge.rate_context_relevance(record))
+        found = f"None of the {len(judged)} contexts contains anything that answers the question."
+        if relevant:
+            some = f"{len(relevant)} of {len(judged)} contexts contain something that answers the question"
+            found = f"{some}: {_names(relevant)}."
         values = [context.value for context in judged]
-        relevant = [context for context in judged if context.value]
-        found = (
-            f"{len(relevant)} of {len(judged)} contexts contain something that answers the question: {_names(relevant)}."
-            if relevant
-            else f"None of the {len(judged)} contexts contains anything that answers the question."
-        )
         details = {"best": max(values), "contexts": len(values)}
         value = math.fsum(values) / len(values)
-        return self.scored(record, value=value, explanation=found, evidence=judged, details=details)
+        return self.scored(record, value, explanation=found, evidence=judged, details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +95,12 @@ class ChunkAttribution(JudgedMetric[Judge]):
     async def evaluate(self, record: RagRecord) -> Outcome:
         verdicts = await self.judge.judge_usefulness(record)
         ratings = (ContextRating(index=v.index, value=float(v.useful), explanation=v.explanation) for v in verdicts)
-        judged = _judged(record, ratings)
-        attributed = [context for context in judged if context.value]
+        judged, attributed = _judged(record, ratings)
         names = f": {_names(attributed)}" if attributed else ""
         found = f"{len(attributed)} of {len(judged)} contexts contributed to the response{names}."
         details = {"attributed": len(attributed), "contexts": len(judged)}
         value = len(attributed) / len(judged)
-        return self.scored(record, value=value, explanation=found, evidence=judged, details=details)
+        return self.scored(record, value, explanation=found, evidence=judged, details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,18 +129,14 @@ class ChunkUtilization(JudgedMetric[UtilizationJudge]):
     questions = ("measure_utilization",)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        judged = _judged(record, await self.judge.measure_utilization(record))
+        judged, used = _judged(record, await self.judge.measure_utilization(record))
         lengths = [len(context.text) for context in record.contexts or ()]
-        used_chars = math.fsum(one.value * length for one, length in zip(judged, lengths, strict=True))
-        value = used_chars / sum(lengths)
-        used = [context for context in judged if context.value]
-        found = (
-            f"{value:.0%} of the contexts' text was used, from contexts {_names(used)}."
-            if used
-            else f"The response used none of the {len(judged)} contexts."
-        )
+        value = math.fsum(one.value * length for one, length in zip(judged, lengths, strict=True)) / sum(lengths)
+        found = f"The response used none of the {len(judged)} contexts."
+        if used:
+            found = f"{value:.0%} of the contexts' text was used, from contexts {_names(used)}."
         details = {"used_contexts": len(used), "contexts": len(judged)}
-        return self.scored(record, value=value, explanation=found, evidence=judged, details=details)
+        return self.scored(record, value, explanation=found, evidence=judged, details=details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +148,7 @@ class ContextUtilization(JudgedMetric[Judge]):
 
     Contexts are in the order of their `rank`. Those without a rank keep their place in the prompt, and the others fill
     the remaining places; so without any ranks the order is the prompt's. Every context needs a verdict, or there is no
-    score.
+    score. A response that declines uses no context, whether or not it should.
 
     Source: context utilization in Ragas (context precision without a reference), but with exact arithmetic in place of
     an epsilon in the denominator, which keeps Ragas from ever reaching 1.
@@ -166,7 +160,10 @@ class ContextUtilization(JudgedMetric[Judge]):
         "the retriever ranks badly. Try a reranker, or fewer contexts.",
     )
     questions = ("judge_usefulness",)
-    screens = (*JudgedMetric.screens, screen_refusal)
+
+    def screen(self, record: RagRecord) -> NotApplicable | None:
+        declined = NotApplicable(reason=REFUSAL) if declines(record.response or "") else None
+        return JudgedMetric.screen(self, record) or declined
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         contexts = record.contexts or ()
@@ -174,13 +171,12 @@ class ContextUtilization(JudgedMetric[Judge]):
         ranked = [verdicts[index] for index in rank_order(contexts)]
         useful = [verdict.useful for verdict in ranked]
         places = [str(place) for place, is_useful in enumerate(useful, start=1) if is_useful]
-        found = (
-            f"{len(places)} of {len(useful)} contexts were useful for the response; their places by rank: {_first(places)}."
-            if places
-            else f"None of the {len(useful)} contexts was useful for the response."
-        )
+        found = f"None of the {len(useful)} contexts was useful for the response."
+        if places:
+            some = f"{len(places)} of {len(useful)} contexts were useful for the response"
+            found = f"{some}; their places by rank: {_first(places)}."
         value, details = average_precision(useful), {"precision": sum(useful) / len(useful)}
-        return self.scored(record, value=value, explanation=found, evidence=ranked, details=details)
+        return self.scored(record, value, explanation=found, evidence=ranked, details=details)
 
 
 def rank_order(contexts: Sequence[RetrievedContext]) -> list[int]:
@@ -203,18 +199,19 @@ def average_precision(useful: Sequence[bool]) -> float:
     return total / (common * len(places))
 
 
-def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
-    """The first valid rating of each context, in the contexts' order; those outside 0..1 are not valid.
+def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> tuple[list[JudgedContext], list[JudgedContext]]:
+    """The first valid rating of each context, in the contexts' order, and those above 0; ratings outside 0..1 are not valid.
 
     Raises:
         JudgeError: a context has no valid rating (`missing_verdicts`).
     """
     contexts = record.contexts or ()
     valid = one_each((rating for rating in ratings if 0 <= rating.value <= 1), len(contexts), "contexts")
-    return [
+    judged = [
         JudgedContext(index=one.index, id=context.id, rank=context.rank, value=one.value, explanation=one.explanation)
         for context, one in zip(contexts, valid, strict=True)
     ]
+    return judged, [context for context in judged if context.value]
 
 
 def _names(contexts: Sequence[JudgedContext]) -> str:

@@ -5,8 +5,7 @@ what reads prompts and providers' replies.
 """
 
 from ragspan.matching import PromptTexts, unescaped
-from ragspan.provider_replies import notes_of
-from ragspan.provider_search import reports_search
+from ragspan.provider_replies import notes_of, reports_search
 from ragspan.request.contents import (
     MEDIA,
     MESSAGE,

@@ -1,23 +1,22 @@
-"""Reads an answer as an answer: which of its characters state facts, and what the others are.
+"""Reads an answer as an answer: which of its characters state facts.
 
 Assistants decorate what they say: citations, lists of sources, phrases that name the source, greetings, offers, questions back,
 thoughts, Markdown. None of it is a claim about the world, so no judge should compare it. Marks are found by their form, in any
-language; phrases by the words of the answer's language, which stand in `languages/words`.
-
-Each expression takes time in proportion to the text: repetitions have bounds and do not nest.
+language; phrases by the words of the answer's language, which stand in `languages/words`. Each expression takes time in
+proportion to the text: repetitions have bounds and do not nest.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from typing import Final
 
-from ragspan.text.framing import frames, framings_of, head_of_source, kind_of, names_source, places
+from ragspan.text.framing import Framing, frames, framings_of, head_of_source, names_source, places, states_nothing_in
 from ragspan.text.keys import readable
-from ragspan.text.languages import ENGLISH, guess
+from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import reader
 from ragspan.text.turns import turn
@@ -26,50 +25,26 @@ MAX_CHARACTERS = 30_000
 """Characters of an answer that are read; the rest is left as it is."""
 _MOST_SENTENCES = 500
 """Sentences that are looked at: judges read no more of an answer."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """A part of an answer that states no fact."""
-
-    kind: str
-    """`thought`, `markup`, `sources`, `citation`, `heading`, `courtesy`, `question` or `framing`."""
-    start: int
-    """In characters of the answer."""
-    end: int
+_MAY_BE_MARKED = re.compile(
+    r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE
+)
+"""Text without one of these has no marks: most answers need no further look."""
+_VISIBLE = re.compile(r"[^\n]")
 
 
 @lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
-def parts_of(answer: str) -> tuple[Part, ...]:
-    """The parts of an answer that state no fact, in the answer's order; they do not overlap."""
-    text = readable(answer[:MAX_CHARACTERS])
-    parts: list[Part] = []
-    if _MAY_BE_MARKED.search(text):
-        code = _code(text)
-        for find in (_thoughts, _quotes, _sources, _citations, _headings, _emphasis):
-            turn()
-            some = [part for part in find(text, code) if part.start < part.end]
-            parts += some
-            text = _blanked(text, some)
-    whole = list(_of_sentences(text))
-    taken = _marked(len(text), [(part.start, part.end) for part in whole])
-    parts = [part for part in parts if not any(taken[part.start : part.end])]
-    return tuple(sorted(parts + whole, key=lambda part: part.start))
-
-
-@lru_cache(maxsize=16)
 def stated(answer: str) -> str:
-    """The answer with spaces in place of all that states no fact: each character keeps its place.
+    """The answer, `readable`, with spaces in place of all that states no fact: each character keeps its place.
 
     What follows a phrase that named the source begins the sentence, with a capital.
     """
-    parts = parts_of(answer)
-    text = _blanked(answer, parts)
-    for part in parts:
-        capital = text[part.end : part.end + 1].upper()
-        if part.kind == "framing" and len(capital) == 1:
-            text = text[: part.end] + capital + text[part.end + 1 :]
-    return text
+    text = readable(answer[:MAX_CHARACTERS])
+    if _MAY_BE_MARKED.search(text):
+        code = _code(text)
+        for find in _FINDERS:
+            turn()
+            text = _blanked(text, _outside(code, find(text)) if find in {_citations, _emphasis} else find(text))
+    return _without_phrases(text) + answer[MAX_CHARACTERS:]
 
 
 def states_nothing(answer: str) -> bool:
@@ -77,27 +52,17 @@ def states_nothing(answer: str) -> bool:
     return not any(map(str.isalnum, stated(answer)))
 
 
-def _blanked(text: str, parts: Sequence[Part]) -> str:
+def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
     pieces, end = [], 0
-    for part in sorted(parts, key=lambda part: part.start):
-        pieces += [text[end : part.start], re.sub(r"[^\n]", " ", text[max(end, part.start) : part.end])]
-        end = max(end, part.end)
+    for start, stop in sorted(places):
+        pieces += [text[end:start], _VISIBLE.sub(" ", text[max(end, start) : stop])]
+        end = max(end, stop)
     return "".join([*pieces, text[end:]]) if pieces else text
 
 
-def _marked(length: int, spans: Iterable[tuple[int, int]]) -> bytearray:
-    """One for each character that lies in one of the places, else 0."""
-    marks = bytearray(length)
-    for start, end in spans:
-        marks[start:end] = b"\1" * (min(end, length) - start)
-    return marks
+def _outside(code: list[tuple[int, int]], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    return (place for place in places if not any(place[0] < end and start < place[1] for start, end in code))
 
-
-_MAY_BE_MARKED = re.compile(
-    r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE
-)
-"""Text without one of these has no marks: most answers need no further look."""
-_Places = Sequence[tuple[int, int]]
 
 # Thoughts
 
@@ -114,7 +79,7 @@ _THOUGHT_BEFORE = re.compile(
 )
 
 
-def _thoughts(text: str, _: _Places) -> Iterator[Part]:
+def _thoughts(text: str) -> Iterator[tuple[int, int]]:
     """What stands between tags of thoughts and before a closing tag that nothing opens."""
     start: int | None = 0
     opened = False
@@ -122,10 +87,10 @@ def _thoughts(text: str, _: _Places) -> Iterator[Part]:
         if not tag[1]:
             start, opened = tag.start() if not opened else start, True
         elif start is not None:
-            yield Part(kind="thought", start=start, end=tag.end())
+            yield start, tag.end()
             start, opened = None, False
     if opened and start is not None and _UNFINISHED.match(text, start):
-        yield Part(kind="thought", start=start, end=len(text))
+        yield start, len(text)
 
 
 def without_thoughts(answer: str) -> str:
@@ -160,31 +125,29 @@ _STYLE_TAG = re.compile(
 
 def _code(text: str) -> list[tuple[int, int]]:
     """Where code stands: in backticks, and between fences."""
+    if "`" not in text and "~~~" not in text:
+        return []
     fences = [line.start() for line in _FENCE.finditer(text)]
     between = list(zip(fences[::2], [*fences[1::2], len(text)], strict=False))
     return between + [match.span() for match in _INLINE_CODE.finditer(text)]
 
 
-def _quotes(text: str, _: _Places) -> Iterator[Part]:
+def _lines(text: str) -> Iterator[tuple[int, int]]:
     """The lines that open and close code, and the marks before the lines of a quotation; "> 30 days" says more than."""
-    for pattern in (_FENCE, _QUOTE):
-        yield from (Part(kind="markup", start=mark.start(), end=mark.end()) for mark in pattern.finditer(text))
+    return (mark.span() for pattern in (_FENCE, _QUOTE) for mark in pattern.finditer(text))
 
 
-def _headings(text: str, _: _Places) -> Iterator[Part]:
-    return (Part(kind="heading", start=line.start(), end=line.end()) for line in _HEADING.finditer(text))
+def _headings(text: str) -> Iterator[tuple[int, int]]:
+    return (line.span() for line in _HEADING.finditer(text))
 
 
-def _emphasis(text: str, code: _Places) -> Iterator[Part]:
+def _emphasis(text: str) -> Iterator[tuple[int, int]]:
     """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
-    taken = _marked(len(text), code)
-    for pattern in (_EMPHASIS, _STYLE_TAG):
-        for found in pattern.finditer(text):
-            start, end = found.span()
-            mark = len(next(filter(None, found.groups()), "")) or end - start
-            if not any(taken[start:end]):
-                yield Part(kind="markup", start=start, end=start + mark)
-                yield Part(kind="markup", start=max(end - mark, start + mark), end=end)
+    yield from (tag.span() for tag in _STYLE_TAG.finditer(text))
+    for found in _EMPHASIS.finditer(text):
+        (start, end), mark = found.span(), len(next(filter(None, found.groups())))
+        yield start, start + mark
+        yield end - mark, end
 
 
 # Where an answer says where its facts come from
@@ -238,7 +201,7 @@ _LIST_LINE = re.compile(
 _MOST_WORDS, _MOST_WORDS_OF_SOURCE, _MOST_LAST = 9, 14, 160
 
 
-def _sources(text: str, _: _Places) -> Iterator[Part]:
+def _sources(text: str) -> Iterator[tuple[int, int]]:
     """Lists of sources, lines that name one, also behind their last sentence, and the texts of footnotes."""
     in_list, at = False, 0
     for line in text.splitlines(keepends=True):
@@ -250,11 +213,8 @@ def _sources(text: str, _: _Places) -> Iterator[Part]:
             if head is not None:
                 rest = bare[head.end() :].strip(" *_:")
                 in_list = len(rest.split()) <= _MOST_WORDS_OF_SOURCE or _is_source(rest)
-            is_note = (
-                mark is not None
-                and mark[0].strip()[:1] in "[¹²³"
-                and (bare.startswith("[^") or _is_source(bare[mark.end() :]))
-            )
+            is_note = mark is not None and mark[0].strip()[:1] in "[¹²³"
+            is_note = is_note and (bare.startswith("[^") or _is_source(bare[mark.end() :] if mark else ""))
             start = 0 if in_list or is_note else None
             for end in _AFTER_SENTENCE.finditer(line, max(0, len(line) - _MOST_LAST)) if start is None else ():
                 behind = head_of_source(rest := line[end.end() :].strip())
@@ -262,35 +222,33 @@ def _sources(text: str, _: _Places) -> Iterator[Part]:
                     start = end.end()
                     break
         if start is not None:
-            yield Part(kind="sources", start=at + start, end=at + len(line.rstrip("\n")))
+            yield at + start, at + len(line.rstrip("\n"))
         at += len(line)
 
 
 def _is_source(text: str) -> bool:
     """Whether a text that stands by itself names a source: a file, an address, a page, a word for one."""
     text = text.strip(" \t.*_")
-    if not text or len(text.split()) > _MOST_WORDS_OF_SOURCE:
+    words = len(text.split())
+    if not text or words > _MOST_WORDS_OF_SOURCE:
         return False
     if _FILE_OR_URL.search(text) or head_of_source(text):
         return True
-    if len(text.split()) > _MOST_WORDS:
-        return False
     named = _EDITION_AT_END.sub("", text)
-    return _PAGE.search(text) is not None or "et al" in named or names_source(named, dated=named != text)
+    is_named = _PAGE.search(text) is not None or "et al" in named or names_source(named, dated=named != text)
+    return words <= _MOST_WORDS and is_named
 
 
-def _citations(text: str, code: _Places) -> Iterator[Part]:
-    """Marks that lead to a source, wherever they stand but in code."""
-    taken = _marked(len(text), code)
-    for start, end in _citation_places(text):
-        if start < end and not any(taken[start:end]):
-            taken[start:end] = b"\1" * (end - start)
-            yield Part(kind="citation", start=start, end=end)
-
-
-def _citation_places(text: str) -> Iterator[tuple[int, int]]:
+def _citations(text: str) -> Iterator[tuple[int, int]]:
+    """Marks that lead to a source; of a link that stands in a sentence what is not its text."""
     for link in _LINK.finditer(text) if "](" in text else ():
-        yield from _places_of_link(link)
+        _, picture, words, _, closing = link.groups()
+        bare, is_grouped = words.strip("[]^ "), bool(link[1].strip() and link[5].strip())
+        if picture or is_grouped or bare.isdigit() or bare.lower() == "link" or _is_source(bare):
+            yield link.span() if is_grouped else (link.start(2), link.end(4) + 1)
+        else:
+            yield link.start(3) - 1, link.start(3)
+            yield link.end(3), link.end() - len(closing)
     for element in _ELEMENT.finditer(text) if "<" in text else ():
         content = (element[2] or "").strip()
         if not content.strip("[](), 0123456789") or _is_source(content):
@@ -303,58 +261,49 @@ def _citation_places(text: str) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in pattern.finditer(text))
 
 
-def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """All of a link that cites, or what is not the text of one that stands in a sentence."""
-    _, picture, words, _, closing = link.groups()
-    bare, is_grouped = words.strip("[]^ "), bool(link[1].strip() and link[5].strip())
-    if picture or is_grouped or bare.isdigit() or bare.lower() == "link" or _is_source(bare):
-        yield link.span() if is_grouped else (link.start(2), link.end(4) + 1)
-    else:
-        yield link.start(3) - 1, link.start(3)
-        yield link.end(3), link.end() - len(closing)
-
+_FINDERS: Final = (_thoughts, _lines, _sources, _citations, _headings, _emphasis)
 
 # Sentences
 
-_ITEM = re.compile(r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.)])\s")
-_LIST_FOLLOWS = re.compile(rf"\s*(?:\||{_ITEM.pattern})")
+_LIST_FOLLOWS = re.compile(r"\s*(?:\||\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.)])\s)")
+"""What a sentence announces that ends with a colon: "The benefits are:"."""
 
 
-def _of_sentences(text: str) -> Iterator[Part]:
-    """Sentences that are only polite or ask, and the phrases of others that name the source."""
+def _without_phrases(text: str) -> str:
+    """The text without sentences that are only polite or ask, and without the phrases of others that name the source."""
     language = guess(text, enough=1) or ENGLISH
-    spoken = framings_of(text, language)
+    spoken, lowered = framings_of(text, language), text.lower()
+    if not any(map(lowered.__contains__, "?؟？:：")) and not any(framing.may_frame(lowered) for framing in spoken):
+        return text
+    found: list[tuple[int, int]] = []
     for start, end in islice(reader(language).places(text), _MOST_SENTENCES):
         turn()
         sentence = text[start:end]
-        if not any(map(str.isalnum, sentence)):
+        if sentence.rstrip("*_ ").endswith((":", "：")) and _LIST_FOLLOWS.match(text, end):
+            found += [] if any(map(str.isdigit, sentence)) else [(start, end)]
             continue
-        lowered = sentence.lower()
-        words = [word.strip(".,:!?*_\"'") for word in lowered.split()]
-        likely = [framing for framing in spoken if framing.may_frame(lowered, words)]
-        if sentence.rstrip("*_ ").endswith((":", "\uff1a")) and _announces(sentence, text, end):
-            kind: str | None = "heading"
-        else:
-            kind = kind_of(sentence, likely)
-        if kind is None and (not likely or refuses(sentence, language)):
-            continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
-        framed = list(places(sentence, likely)) if kind in {None, "courtesy"} else []
-        opened = 0
-        for begins, ends in framed:
-            opened = ends if begins == opened else opened
-        rest = sentence[opened:]
-        presents = any(map(sentence[:opened].__contains__, ":\uff1a"))  # "Here is the answer: no refunds."
-        if opened and (kind is None or (kind == "courtesy" and presents)):  # "Based on the article, here is a summary:"
-            kind = kind_of(rest, likely) if any(map(str.isalnum, rest)) else "courtesy"
-        if kind is None and any(framing.tells_of_search(rest) for framing in likely):
-            kind = "courtesy"
-        if kind is not None:
-            yield Part(kind=kind, start=start, end=end)
-            continue
-        for begins, ends in framed:
-            yield Part(kind="framing", start=start + begins, end=start + ends)
+        likely = [framing for framing in spoken if framing.may_frame(sentence.lower())]
+        if any(map(str.isalnum, sentence)) and (likely or any(map(sentence.__contains__, "?؟？"))):
+            for begins, ends in _phrases_in(sentence, likely, language):
+                found.append((start + begins, start + ends))
+                capital = text[start + ends : start + ends + 1].upper()
+                if ends < len(sentence) and len(capital) == 1:
+                    text = text[: start + ends] + capital + text[start + ends + 1 :]
+    return _blanked(text, found)
 
 
-def _announces(sentence: str, text: str, end: int) -> bool:
-    """Whether a sentence only says what the list or table below it holds: "The benefits are:"."""
-    return not any(map(str.isdigit, sentence)) and _LIST_FOLLOWS.match(text, end) is not None
+def _phrases_in(sentence: str, spoken: Sequence[Framing], language: Language) -> Sequence[tuple[int, int]]:
+    """What of a sentence states nothing: all of one that is polite or asks, or the phrases that name its source."""
+    whole = [(0, len(sentence))]
+    presents = any(map(sentence.__contains__, ":："))
+    if not presents and states_nothing_in(sentence, spoken):
+        return whole
+    framed = list(places(sentence, spoken))
+    opened = 0
+    for begins, ends in framed:
+        opened = ends if begins == opened else opened
+    # In "Here is the answer: no refunds." something is left, and nothing in "Based on the article, here is a summary:".
+    if not any(map(str.isalnum, sentence[opened:])) or states_nothing_in(sentence[opened:], spoken):
+        return whole
+    # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
+    return [] if framed and refuses(sentence, language) else framed

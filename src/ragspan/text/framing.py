@@ -9,44 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
-from ragspan.text.languages.language import WITH_WORDS, Language, language
-from ragspan.text.vocabulary import LANGUAGES, word_set
+from ragspan.text.languages.language import NO_LETTERS, WITH_WORDS, Language, language
+from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, word_set
 
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
 _NO_SOURCE = r"(?!(?:a\s+result|terms\s+of|(?:the\s+)?case\s+of)\b)"
 _EDGES = r"[\s>*_#\"'\u2022-]{0,8}"
 _WITHOUT_SPACES = frozenset({"ja", "zh"})
 _COLON, _COMMA = ":\uff1a", ",\uff0c\u3001"
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s|\s{0,8}[\"'«]")
 _REPLY = re.compile(
-    r"\W{0,3}(?:yes|no|ja|nein|oui|non|s\u00ed|sim|n\u00e3o|nee|tak|nie|\u0434\u0430|\u043d\u0435\u0442|evet|hay\u0131r)[,.!:]\s+",
-    re.IGNORECASE,
+    r"\W{0,3}(?:yes|no|ja|nein|oui|non|sí|sim|não|nee|tak|nie|да|нет|evet|hayır)[,.!:]\s+", re.IGNORECASE
 )
-_POLITE = re.compile(
-    r"""
-    \W{0,9}(?:(?:sure|certainly|of\ course|absolutely|hello|hi|hey|thanks|thank\ you|(?:great|good)\ question|
-    you(?:'|\ a)re\ (?:very\ |most\ )?welcome|no\ problem)(?:\ (?:there|thing|for\ asking))?\b[\s,.!:-]{0,5}){0,3}
-    (?: $
-      | (?:i(?:\ would|'d)\ be|i(?:\ a|')m)?\s?(?:happy|glad|here)\ to\ \w+\b
-      | (?:i\ )?hope\ (?:this|that|it)\ (?:help|answer|clarif)
-      | (?:please\ )?(?:let\ me\ know|feel\ free|do\ not\ hesitate|don't\ hesitate)\b
-      | (?:is\ there\ anything\ else|how\ (?:can|may)\ i\ (?:help|assist))\b
-      | (?:for\ (?:more|further)\ (?:information|details),?|see\ [^\n]{1,80}\ for\ (?:more|further))\b
-      | dear\ [^.!?\n]{1,40}[,:]?$
-      | here(?:'s|\ is|\ are)\b[^\n]*:\W{0,9}$
-    )
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_MOST_FRAMES, _MOST_POLITE, _MOST_OF_ITSELF, _SHORT, _REACH = 3, 25, 12, 300, 160
-"""Phrases at the beginning of a sentence; words of one that is only polite, and of one that tells of a search; characters of an
-answer below which its language is no more than a guess, and of a line among which it names its source."""
+_MOST_FRAMES, _MOST_POLITE, _SHORT, _REACH = 3, 25, 300, 160
+"""Phrases at the beginning of a sentence; words of one that is only polite; characters of an answer that hardly show its
+language, and of a line among which it names its source."""
 _NAMED_BESIDE = word_set("and or of the a an to for in by & policy handbook guide manual report act code")
-_FEW_WORDS = 2
 
 
 class Framing:
@@ -55,68 +35,42 @@ class Framing:
     def __init__(self, code: str) -> None:
         words: Mapping[str, Any] = LANGUAGES[code]
         self._negations = language(code).negations
-        self._is_english, is_spaced = code == "en", code not in _WITHOUT_SPACES
+        is_spaced = code not in _WITHOUT_SPACES
         polite = [phrase for phrase in words["courtesies"].split("|") if phrase]
         first = [phrase[1:] for phrase in polite if phrase.startswith("^")]
-        others = [phrase for phrase in polite if not phrase.startswith("^")]
         edge = r"(?<!\w)" if is_spaced else ""
-        self._courtesy = re.compile(rf"\W{{0,9}}(?:{_gapped(first)})|(?:.*?{edge})(?:{_gapped(others)})", re.DOTALL)
+        others = _gapped(phrase for phrase in polite if not phrase.startswith("^"))
+        self._courtesy = re.compile(rf"\W{{0,9}}(?:{_gapped(first)})|(?:.*?{edge})(?:{others})", re.DOTALL)
         greets = _any(words["interjections"])
         self._greeting = re.compile(rf"\W{{0,9}}(?:{greets})(?:\W{{1,5}}(?:{greets})){{0,2}}\W{{0,9}}$", re.IGNORECASE)
-        itself = _any(words.get("self", "")) or "(?!)"
-        self._of_itself = re.compile(rf"\W{{0,9}}(?:{itself})\s", re.IGNORECASE)
-        self._source = re.compile(_nouns(words["sources"]), re.IGNORECASE)
         phrases = [*_phrases(words, is_spaced=is_spaced), *(_spaced if is_spaced else _unspaced)(words)]
         self._opening = re.compile(rf"{_EDGES}(?:{'|'.join(phrases)})", re.IGNORECASE)
-        self._inside = re.compile(
-            rf"\s*,?\s+(?:{_any(words['per'])})\s+(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
-            if is_spaced and words.get("per")
-            else "(?!)",
-            re.IGNORECASE,
-        )
-        # A sentence with none of these has no phrase: one look for most.
-        some = "|".join(
-            words.get(name, "") for name in ("framing", "interjections", "self", "presenting", "courtesies")
-        )
-        firsts = {
-            phrase.lower().strip("^").split()[0].strip(",:!*，：") for phrase in some.split("|") if phrase.strip("^ ")
-        }
-        firsts |= word_set(
-            "sure certainly of i i'd i'm hope please let feel do don't is how for see dear here here's you you're happy glad no"
-        )
-        self._signs = firsts if is_spaced else frozenset()
+        inside = rf"\s*,?\s+(?:{_any(words.get('per', ''))})\s+(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
+        self._inside = re.compile(inside if is_spaced and words.get("per") else "(?!)", re.IGNORECASE)
+        names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
+        told = (phrase for name in names for phrase in words.get(name, "").split("|") if phrase)
+        signs = frozenset(map(_sign_of, told))
+        self._signs = signs.union(f"{sign}s" for sign in signs if len(sign) > 2) if code == "en" else None  # noqa: PLR2004  "I"
 
-    def may_frame(self, lowered: str, words: Sequence[str]) -> bool:
-        """Whether a sentence in small letters may have one of the phrases."""
-        if not self._signs:
-            return not lowered.isascii()
-        return not self._signs.isdisjoint(words) or self._source.search(lowered) is not None
+    def may_frame(self, lowered: str) -> bool:
+        """Whether a text in small letters may have one of the phrases; quick."""
+        return self._signs is None or not self._signs.isdisjoint(lowered.translate(NO_LETTERS).split())
 
     def is_courtesy(self, sentence: str) -> bool:
-        """Whether a sentence is only polite; a long one, or one with a number, is not, unless it announces the answer."""
-        if (self._is_english and _POLITE.match(sentence)) or self._greeting.match(sentence):
-            return True
+        """Whether a sentence is only polite; a long one, or one with a number, is not."""
         words = sentence.lower().split()
-        return len(words) <= _MOST_POLITE and not _has_digit(sentence) and bool(self._courtesy.match(" ".join(words)))
-
-    def tells_of_search(self, sentence: str) -> bool:
-        """Whether a sentence only tells that the assistant looked somewhere, and is not a refusal: "I have read your documents."."""
-        if self._of_itself.match(sentence) is None or self._source.search(sentence) is None:
-            return False
-        return not (_has_digit(sentence) or len(sentence.split()) > _MOST_OF_ITSELF or self._denies(sentence))
+        is_short = len(words) <= _MOST_POLITE and not any(map(str.isdigit, sentence))
+        return bool(self._greeting.match(sentence) or (is_short and self._courtesy.match(" ".join(words))))
 
     def opening(self, sentence: str, at: int) -> re.Match[str] | None:
         """The phrase that names the source at a place of a sentence, unless it denies something."""
         match = self._opening.match(sentence, at)
-        return None if match is None or self._denies(match[0]) else match
+        words = match[0].lower().replace(",", " ").split() if match else ()
+        return None if any(word in self._negations or word.endswith("n't") for word in words) else match
 
     def inside(self, sentence: str, at: int) -> Iterator[re.Match[str]]:
         """The phrases after a place of a sentence that name the source: ", according to the manual,"."""
         return self._inside.finditer(sentence, at)
-
-    def _denies(self, phrase: str) -> bool:
-        words = phrase.lower().replace(",", " ").split()
-        return any(word in self._negations or word.endswith("n't") for word in words)
 
 
 def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
@@ -127,19 +81,19 @@ def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
     return [_framing(code) for code in codes if code in WITH_WORDS]
 
 
-def kind_of(sentence: str, spoken: Iterable[Framing]) -> str | None:
-    """What a sentence is that states no fact: "courtesy" or "question"; None for others."""
-    asks = sentence.rstrip(")*_ ").endswith(_QUESTION_MARKS)
+def states_nothing_in(sentence: str, spoken: Iterable[Framing]) -> bool:
+    """Whether a sentence is only polite, or the assistant's own question: not one that it lists or quotes."""
+    asks = sentence.rstrip(")*_ ").endswith(("?", "\uff1f", "\u061f"))
     if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
-        return "question"  # the assistant's own: not one that it lists or quotes
-    return "courtesy" if any(framing.is_courtesy(sentence) for framing in spoken) else None
+        return True
+    return any(framing.is_courtesy(sentence) for framing in spoken)
 
 
 def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
     """Where a sentence names its source in place of a fact: at its beginning, and inside it."""
-    reply = _REPLY.match(sentence) if spoken else None
+    reply = _REPLY.match(sentence)
     at = reply.end() if reply else 0
-    for _ in range(_MOST_FRAMES if spoken else 0):
+    for _ in range(_MOST_FRAMES):
         match = next(filter(None, (framing.opening(sentence, at) for framing in spoken)), None)
         if match is None:
             break
@@ -164,13 +118,9 @@ def names_source(text: str, *, dated: bool) -> bool:
     words = text.split()
     named = [word for word in words if word[0].isupper() or word.lower() in _NAMED_BESIDE or word[0].isdigit()]
     nouns = [_source_noun().fullmatch(word.strip(",:")) is not None for word in words]
-    is_short = len(words) <= _FEW_WORDS and (nouns[0] or nouns[-1])
-    return (
-        dated
-        or len(named) == len(words)
-        or is_short
-        or (words[0] in {"from", "in", "via", "per", "see"} and any(nouns))
-    )
+    is_short = len(words) <= 2 and (nouns[0] or nouns[-1])  # noqa: PLR2004
+    leads = words[0] in {"from", "in", "via", "per", "see"} and any(nouns)
+    return dated or len(named) == len(words) or is_short or leads
 
 
 def head_of_source(text: str) -> re.Match[str] | None:
@@ -180,8 +130,7 @@ def head_of_source(text: str) -> re.Match[str] | None:
 
 def _phrases(words: Mapping[str, Any], *, is_spaced: bool) -> Iterator[str]:
     """Whole phrases, after which a comma may be a colon, and words that only greet or agree before what follows."""
-    phrases = words["framing"].split("|")
-    ends = _COLON + _COMMA
+    phrases, ends = words["framing"].split("|"), _COLON + _COMMA
     ended = "|".join(phrase.rstrip(f" {ends}") for phrase in phrases if phrase[-1] in ends)
     open_ended = "|".join(phrase for phrase in phrases if phrase[-1] not in ends)
     yield rf"(?:{_any(ended)})(?:\s*[{ends}]|\s+-+(?=\s))\s*"
@@ -195,16 +144,14 @@ def _phrases(words: Mapping[str, Any], *, is_spaced: bool) -> Iterator[str]:
 
 
 def _spaced(words: Mapping[str, Any]) -> Iterator[str]:
-    source = (
-        rf"{_NO_SOURCE}(?:{_WORD}\s+){{0,5}}?(?:\w')?[\"']?(?:{_nouns(words['sources'])})\b(?:\.[a-z]{{2,5}}\b)?[\"']?"
-    )
+    noun = rf"(?:{_nouns(words['sources'])})\b(?:\.[a-z]{{2,5}}\b)?"
+    source = rf"{_NO_SOURCE}(?:{_WORD}\s+){{0,5}}?(?:\w')?[\"']?{noun}[\"']?"
     that = f"(?:{_any(words['that'])})" if words.get("that") else "(?!)"
     if words.get("per"):
         naming = f"(?:{_any(words['per'], words['within'])})"
         told = rf"(?:(?:{_WORD}\s+){{0,5}}?{that}\s+)?"
         yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,5}}\s*[{_COMMA}{_COLON}]\s*{told}|\s+)"
         yield rf"{naming}\s+{source}(?:\s+{_WORD}){{0,4}}\s*[{_COMMA}{_COLON}]\s*{told}"
-        yield rf"(?:{_WORD}\s+){{0,4}}?{naming}\s+{source}(?:\s+{_WORD}){{0,4}}?,?\s+{that}(?:\s+|(?<='))"
     if words.get("after"):
         yield rf"{source}\s+(?:{_WORD}\s+)?(?:{_any(words['after'])})\b\s*,?\s*"
     yield rf"{source}\s+(?:{_WORD},?\s+){{1,4}}?{that}(?:\s+|(?<='))"
@@ -220,10 +167,15 @@ def _unspaced(words: Mapping[str, Any]) -> Iterator[str]:
         yield rf"{source}(?:{_any(words['stating'])})[，,：:]?"
 
 
-def _nouns(*texts: str) -> str:
+def _sign_of(phrase: str) -> str:
+    """The word of a phrase that is the least common."""
+    return max(phrase.translate(NO_LETTERS).split(), key=lambda word: (word not in FUNCTION_WORDS, len(word)))
+
+
+def _nouns(words: str) -> str:
     """Words for sources: of those that end in "*", whatever follows; else an "s" may."""
-    words = chain.from_iterable(text.split("|") for text in texts)
-    found = {rf"{re.escape(word[:-1])}\w{{0,12}}" if word.endswith("*") else rf"{re.escape(word)}s?" for word in words}
+    some = words.split("|")
+    found = {rf"{re.escape(word[:-1])}\w{{0,12}}" if word.endswith("*") else rf"{re.escape(word)}s?" for word in some}
     return "|".join(sorted(found, key=len, reverse=True))
 
 
@@ -237,10 +189,6 @@ def _any(*texts: str) -> str:
     return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in sorted(phrases, key=len, reverse=True))
 
 
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
-
-
 @cache
 def _framing(code: str) -> Framing:
     return Framing(code)
@@ -251,12 +199,10 @@ def _source_head() -> re.Pattern[str]:
     heads, labels = (
         _any(*(LANGUAGES[code].get(name, "") for code in WITH_WORDS)) for name in ("citing", "citing_labels")
     )
-    return re.compile(
-        rf"{_EDGES}\W{{0,4}}(?:{heads})s?\b[*_]{{0,3}}(?:\s?[{_COLON}]|\.?\s(?=\S)|[*_\s]*$)|{_EDGES}\W{{0,4}}(?:{labels})s?[*_]{{0,3}}\s?[{_COLON}]",
-        re.IGNORECASE,
-    )
+    named = rf"(?:{heads})s?\b[*_]{{0,3}}(?:\s?[{_COLON}]|\.?\s(?=\S)|[*_\s]*$)|(?:{labels})s?[*_]{{0,3}}\s?[{_COLON}]"
+    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{named})", re.IGNORECASE)
 
 
 @cache
 def _source_noun() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{_nouns(*(LANGUAGES[code]['sources'] for code in WITH_WORDS))})\b", re.IGNORECASE)
+    return re.compile(rf"\b(?:{_nouns('|'.join(LANGUAGES[code]['sources'] for code in WITH_WORDS))})\b", re.IGNORECASE)

@@ -61,7 +61,8 @@ _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
 
 MARK, NEGATION = "\u00b7", "\u00ac"
 """What the keys of function words and of negations begin with in languages other than English; the word follows."""
-_MARKS = frozenset({MARK, NEGATION})
+_COMMON = set(FUNCTION_WORDS)
+"""The keys without content: of English, and of all words of other languages that were read so far."""
 
 _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 
@@ -81,9 +82,7 @@ def readable(text: str) -> str:
 
 _VALUES: Final = {"a": 1, "an": 1, "one": 1} | {word: int(it) for word, it in NUMBER_WORDS.items() if it.isdigit()}
 _COUNT = "|".join(["an?", "one", r"\d{1,4}", *(word for word in _VALUES if len(word) > 2)])  # noqa: PLR2004  not "a"
-_MAY_CHANGE = re.compile(
-    r"hundred|dozen|half|quarter|cent\b|o'clock|\b(?:usd|eur|gbp)|\b[ap]\.?m\b|e-mail|wi-fi|^\d{3}\b(?![.,]?\d)"
-)
+_MAY_CHANGE = re.compile(r"hundred|half|cent\b|\b(?:usd|eur|gbp)|\b[ap]\.?m\b|^\d{3}\b(?![.,]?\d)")
 """What some chunk of a text, in small letters, has that a rule below changes; a chunk is what stands between spaces."""
 _MAY_BE_SPACED = re.compile(r"\d \d{3}\b")
 _SPACED = re.compile(r"(?<![\d.,/-])(?<!\d )(\d{1,3}) (\d{3})(?: (\d{3}))?(?![\d/-])(?! ?-?\d)")
@@ -97,16 +96,10 @@ _RULES: Final = [
             rf"\b({_COUNT})[ -]hundred(?:[ -](?:and[ -])?((?:(?:{_TENS})[ -])?(?:{_COUNT})))?\b(?! million| thousand| billion)",
             lambda found: str(100 * _sum_of(found[1]) + _sum_of(found[2] or "")),
         ),
-        ("dozen", rf"\b({_COUNT})[ -]dozen\b", lambda found: str(12 * _sum_of(found[1]))),
-        ("and a half", r"\b(?:an?|one) (hour|day|week|month|year|mile|litre|cup|minute) and a half\b", r"1.5 \1s"),
         ("and a half", rf"\b({_COUNT}) and a half\b", lambda found: f"{_sum_of(found[1])}.5"),
-        ("and a quarter", rf"\b({_COUNT}) and a quarter\b", lambda found: f"{_sum_of(found[1])}.25"),
-        ("o'clock", r"\b(\d{1,2}) o'clock\b", r"\1:00"),
         ("usd", r"\bUSD ?(?=\d)", "$"),
         ("eur", r"\bEUR ?(?=\d)", "€"),
         ("gbp", r"\bGBP ?(?=\d)", "£"),
-        ("e-mail", r"\b(e)-(?=mail)", r"\1"),
-        ("wi-fi", r"\b(wi)-(?=fi)", r"\1"),
     )
 ]
 
@@ -189,19 +182,24 @@ def _lower_key(token: str) -> str:
     return _synonyms().get(found, found)
 
 
+def common(mark: str, word: str) -> str:
+    """The key of a function word or a negation of another language, and remember that it has no content."""
+    _COMMON.add(f"{mark}{word}")
+    return f"{mark}{word}"
+
+
 def is_number(token_key: str) -> bool:
     return token_key[:1].isdigit()
 
 
 def is_content(token_key: str) -> bool:
     """True for what can show where a sentence comes from: all but function words and negations."""
-    return token_key not in FUNCTION_WORDS and token_key[:1] not in _MARKS
+    return token_key not in _COMMON
 
 
 def content_of(token_keys: Iterable[str]) -> frozenset[str]:
     """The keys that are content."""
-    found = frozenset(token_keys) - FUNCTION_WORDS
-    return frozenset([one for one in found if one[0] not in _MARKS])
+    return frozenset(token_keys) - _COMMON
 
 
 def is_negation(token_key: str) -> bool:

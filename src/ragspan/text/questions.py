@@ -6,10 +6,9 @@ import re
 from functools import lru_cache
 
 from ragspan.text.keys import is_content, is_negation
-from ragspan.text.languages import ENGLISH, Language, guess
+from ragspan.text.languages import ENGLISH, guess
 from ragspan.text.sentences import places_of
 
-_LEAST_WORDS = 2
 _LONGEST_REPORT = 100
 """Characters that a claim may have beside the question's: "You asked me about"."""
 _MOST = 4_000
@@ -36,27 +35,23 @@ def restates(claim: str, question: str) -> bool:
     "You asked how high the tower is." restates "How high is the tower?" What the user states, and what a question puts up for
     a yes or no, is not a restatement in a claim: there the claim takes a side.
     """
-    if len(claim) > len(question) + _LONGEST_REPORT or not (asked := _open_questions(question[:_MOST])):
+    if len(claim) > len(question) + _LONGEST_REPORT or not (asked := _asked(question[:_MOST])):
         return False
     language = guess(question, enough=1) or ENGLISH
     reported = _REPORTS.sub("", claim, count=1)
-    said = _content(reported, language)
-    if len(said) < (_LEAST_WORDS if reported == claim else 1) or any(map(is_negation, language.keys(claim))):
+    said = list(filter(is_content, language.keys(reported)))
+    if len(said) < (2 if reported == claim else 1) or any(map(is_negation, language.keys(claim))):
         return False
-    return any(_is_most_of(said, _content(sentence, language)) for sentence in asked)
+    return any(
+        any(words[at : at + len(said)] == said for at in range(len(words) - len(said) + 1))
+        for words in asked
+        if 2 * len(said) >= len(words)
+    )
 
 
 @lru_cache(maxsize=16)  # for each claim of a response
-def _open_questions(question: str) -> tuple[str, ...]:
-    sentences = (question[start:end] for start, end in places_of(question))
-    return tuple(sentence for sentence in sentences if _ASKS.match(sentence))
-
-
-def _content(sentence: str, language: Language) -> list[str]:
-    return [key for key in language.keys(sentence) if is_content(key)]
-
-
-def _is_most_of(said: list[str], asked: list[str]) -> bool:
-    if 2 * len(said) < len(asked):
-        return False
-    return any(asked[at : at + len(said)] == said for at in range(len(asked) - len(said) + 1))
+def _asked(question: str) -> list[list[str]]:
+    """The content words of each sentence of a question that does not hold its answer."""
+    language = guess(question, enough=1) or ENGLISH
+    asking = (question[start:end] for start, end in places_of(question) if _ASKS.match(question, start))
+    return [list(filter(is_content, language.keys(sentence))) for sentence in asking]

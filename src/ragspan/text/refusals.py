@@ -54,7 +54,7 @@ _DOES_NOT_KNOW = re.compile(
 )
 
 
-_DENIES_AT_ALL = re.compile(r"\bno\s|\bnot\b|n't|unable|impossible|cannot", re.IGNORECASE)
+_DENIES_AT_ALL = ("no ", "no\n", "not", "n't", "unable", "impossible")
 """What the English expressions match has one of these: most responses need no further look."""
 
 
@@ -70,4 +70,4 @@ def refuses(line: str, language: Language = ENGLISH) -> bool:
 
 def may_refuse(text: str) -> bool:
     """False where no sentence of an English text can be a refusal; quick."""
-    return _DENIES_AT_ALL.search(text) is not None
+    return any(map(text.lower().__contains__, _DENIES_AT_ALL))

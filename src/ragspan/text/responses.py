@@ -1,8 +1,4 @@
-"""The claims of a response, and whether it is a refusal: whether a refusal is good depends on the contexts.
-
-In English, refusals are known by what they have in common: they deny knowing, finding or being told, and they speak of the
-contexts, of information, or of themselves. In some 20 other languages they are known by stock phrases.
-"""
+"""The claims of a response, and whether it is a refusal: whether a refusal is good depends on the contexts."""
 
 from __future__ import annotations
 

@@ -37,50 +37,40 @@ def select(texts: Sequence[str], response: str, most: int) -> list[Piece]:
     """
     if sum(map(len, texts)) <= most:
         return [Piece(index, 0, len(text)) for index, text in enumerate(texts) if text]
-    pieces = [Piece(index, *place) for index, text in enumerate(texts) for place in _places(text)]
+    pieces = [piece for index, text in enumerate(texts) for piece in _pieces(index, text)]
     language = (guess(response) or ENGLISH).quick
     said = content_of(language.keys(response))
-    shared = [said.intersection(language.keys(texts[piece.text][piece.start : piece.end])) for piece in pieces]
-    return _joined(pieces[at] for at in sorted(_chosen(pieces, shared, most)))
-
-
-def _chosen(pieces: Sequence[Piece], shared: Sequence[frozenset[str]], most: int) -> set[int]:
-    holders: defaultdict[str, list[int]] = defaultdict(list)
-    for at, words in enumerate(shared):
-        for word in words:
-            holders[word].append(at)
-    weight = {word: math.log(1 + len(pieces) / len(places)) for word, places in holders.items()}
-    worth = [math.fsum(weight[word] for word in words) for words in shared]
-    by_worth = sorted((at for at in range(len(pieces)) if worth[at]), key=lambda at: (-worth[at], at))
-    chosen: set[int] = set()
-    left = most
-    for places in [*sorted(holders.values(), key=lambda places: (len(places), places)), *([at] for at in by_worth)]:
-        best = max(places, key=lambda at: (worth[at], -at))
-        length = pieces[best].end - pieces[best].start
-        if chosen.isdisjoint(places) and length <= left:
+    holders: defaultdict[str, list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        for word in said.intersection(language.keys(texts[piece.text][piece.start : piece.end])):
+            holders[word].append(piece)
+    worth: defaultdict[Piece, float] = defaultdict(float)
+    for word in sorted(holders):
+        for piece in holders[word]:
+            worth[piece] += math.log(1 + len(pieces) / len(holders[word]))
+    best_first = sorted(worth, key=lambda piece: (-worth[piece], piece))
+    chosen: set[Piece] = set()
+    for some in [*sorted(holders.values(), key=lambda some: (len(some), some)), *([piece] for piece in best_first)]:
+        best = min(some, key=lambda piece: (-worth[piece], piece))
+        if chosen.isdisjoint(some) and best.end - best.start <= most:
             chosen.add(best)
-            left -= length
-    return chosen
+            most -= best.end - best.start
+    found: list[Piece] = []
+    for piece in sorted(chosen):
+        if found and found[-1][::2] == (piece.text, piece.start):
+            found[-1] = found[-1]._replace(end=piece.end)
+        else:
+            found.append(piece)
+    return found
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    """The places of the text's pieces, each up to the end of a line, a sentence or a word."""
+def _pieces(index: int, text: str) -> Iterator[Piece]:
+    """The pieces of a text, each up to the end of a line, a sentence or a word."""
     start = 0
     while start < len(text):
         end = start + _PIECE
         if end < len(text):
             found = ((text.rfind(mark, start + _PIECE // 2, end), mark) for mark in _ENDS)
             end = next((place + len(mark) for place, mark in found if place >= 0), end)
-        yield start, min(end, len(text))
+        yield Piece(index, start, min(end, len(text)))
         start = end
-
-
-def _joined(pieces: Iterator[Piece]) -> list[Piece]:
-    found: list[Piece] = []
-    for piece in pieces:
-        last = found[-1] if found else None
-        if last is not None and (last.text, last.end) == (piece.text, piece.start):
-            found[-1] = last._replace(end=piece.end)
-        else:
-            found.append(piece)
-    return found

@@ -25,13 +25,12 @@ _CHUNK = re.compile(
     | [^\s{_BULLETS}]*?[{WITHOUT_SPACES}][.!?] | [^\s{_FULL_STOPS}{_BULLETS}]+""",
     re.VERBOSE,
 )
-_PLAIN_STOP = re.compile(r"""[.!?]{1,9}["')\]*_]{0,3}(?=\s|$)|\n|\Z""")
 _PLAIN_CHUNK = re.compile(r"\n|\S+")
+_MAY_END = re.compile(r"""(?<!\S)\S*[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}$|[{WITHOUT_SPACES}][.!?]$""")
 _MARKER = re.compile(r"[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_][)]")
 _NUMBER_OF_ITEM = re.compile(r"\d{1,2}\.")
-_MARKED_LINE = re.compile(rf"^[^\S\n]{{0,20}}(?:{_MARKER.pattern})\s", re.MULTILINE)
 _INITIALS = re.compile(r"\d{0,2}[^\W\d_](?:\.[^\W\d_]){1,6}")
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _LONGEST_ORDINAL = 2
@@ -70,10 +69,12 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         self._language = language
         self._is_english = language.code == "en"
         self["\n"] = _LINE_END
+        self._markers = {*_BULLETS}
+        """Chunks that may mark an item of a list."""
         self._special = {*_BULLETS}
-        """Chunks that are one with their neighbours, have another form, or may mark an item of a list."""
-        self._words: dict[str, tuple[tuple[str, ...], str, str]] = {}
-        """The words of chunks, with the marks before and after them that part a sentence."""
+        """These, and chunks that are one with their neighbours or have another form."""
+        self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
+        """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
     def read(self, text: str) -> list[str]:
         """The keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
@@ -81,105 +82,99 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         keys = list(chain.from_iterable(map(self.__getitem__, chunks)))
         if self._special.isdisjoint(chunks):
             return keys
-        even = in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
-        if _has_list(even):
-            return [key for one in self._walk(even) for key in (*chain.from_iterable(map(self.__getitem__, one)), END)]
-        return keys if even == text else list(chain.from_iterable(map(self.__getitem__, self._chunks(even))))
+        even = self._even(text)
+        if even == text and self._markers.isdisjoint(chunks):
+            return keys
+        return [
+            key for piece in self._pieces(even) for key in (*chain.from_iterable(map(self.__getitem__, piece)), END)
+        ]
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the sentences of a `readable` text stand, without list markers; also those without a key."""
-        if text.isascii() and not _has_list(text):
+        if text.isascii() and not self._has_markers(text.split()):
             yield from self._plain_places(text)
             return
-        pattern = _PLAIN_CHUNK if text.isascii() else _CHUNK
         start: int | None = None
         end, begins = 0, True
-        for match in pattern.finditer(text):
+        for match in (_PLAIN_CHUNK if text.isascii() else _CHUNK).finditer(text):
             chunk = match[0]
             if chunk == "\n" or chunk in _BULLETS:
                 if start is not None:
                     yield start, end
                 start, begins = None, True
-                continue
-            if begins and _MARKER.fullmatch(chunk):
-                continue
-            begins = False
-            start, end = match.start() if start is None else start, match.end()
-            if self._ends(chunk):
-                yield start, end
-                start = None
+            elif not (begins and _MARKER.fullmatch(chunk)):
+                start, end, begins = match.start() if start is None else start, match.end(), False
+                if self[chunk][-1:] == _LINE_END:
+                    yield start, end
+                    start = None
         if start is not None:
             yield start, end
 
     def _plain_places(self, text: str) -> Iterator[tuple[int, int]]:
         """The same for a text in ASCII without list markers: it looks at stops only."""
         start = 0
-        for match in _PLAIN_STOP.finditer(text):
-            end = match.end()
-            word = text[start : match.start()].rpartition(" ")[2]
-            following = text[end : end + _LONGEST_WORD].split(maxsplit=1)[:1]  # "No. The river is long."
-            begins = bool(following) and following[0].istitle() and following[0].lower() in self._language.stop_words
-            if match[0] in {"\n", ""} or begins or self._ends(word + match[0]):
-                bare = text[start:end].strip()
-                if bare:
-                    at = text.index(bare, start)
-                    yield at, at + len(bare)
-                start = end
+        for match in _MAY_END.finditer(text):
+            if match[0] in {"\n", ""} or END in self[match[0]]:
+                if bare := text[start : match.end()].strip():
+                    begin = text.index(bare, start)
+                    yield begin, begin + len(bare)
+                start = match.end()
+
+    def _has_markers(self, chunks: list[str]) -> bool:
+        learnt = list(map(self.__getitem__, chunks))  # before one asks which of them are markers
+        return bool(learnt) and not self._markers.isdisjoint(chunks)
 
     def written(self, text: str) -> list[str]:
         """The sentences with keys of a `readable` text, on one line each."""
-        pieces = self._walk(text)
-        return [
-            " ".join(one).strip(_EDGES) for one in pieces if any(key != END for chunk in one for key in self[chunk])
-        ]
+        even = text if self._special.isdisjoint(self._chunks(text)) else self._even(text)
+        pieces = (piece for piece in self._pieces(even) if any(self[chunk] not in ((), _LINE_END) for chunk in piece))
+        return [" ".join(piece).strip(_EDGES) for piece in pieces]
+
+    def _pieces(self, text: str) -> Iterator[list[str]]:
+        """The chunks of each sentence, without list markers."""
+        chunks = self._chunks(text)
+        if not self._has_markers(chunks):
+            ends = [at for at, keys in enumerate(map(self.__getitem__, chunks), 1) if END in keys]
+            return (chunks[start:end] for start, end in pairwise([0, *ends, len(chunks)]))
+        return (self._chunks(text[start:end]) for start, end in self.places(text))
+
+    def _even(self, text: str) -> str:
+        """The text with each amount in one form."""
+        return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
 
     def sentence(self, text: str) -> Sentence:
         """A text that is one sentence, with its words."""
         words: list[str] = []
         keys: list[str] = []
         pauses: dict[int, str] = {}
-        chunks = self._chunks(readable(text))
-        read = list(map(self.__getitem__, chunks))
-        if self._is_english and not self._special.isdisjoint(chunks):
-            chunks = self._chunks(in_one_form(readable(text)))
-            read = list(map(self.__getitem__, chunks))
-        for chunk, own in zip(chunks, read, strict=True):
-            known = self._words.get(chunk) or self._with_words(chunk)
-            if known[1] and words:
-                pauses[len(words)] = known[1]
-            words += known[0]
-            keys += own[:-1] if own[-1:] == _LINE_END else own
-            if known[2]:
-                pauses[len(words)] = known[2]
+        even = readable(text)
+        chunks = self._chunks(even)
+        learnt = list(map(self.__getitem__, chunks))  # before one asks which of them are special
+        if learnt and self._is_english and not self._special.isdisjoint(chunks):
+            chunks = self._chunks(in_one_form(even))
+        for chunk in chunks:
+            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
+            if before and words:
+                pauses[len(words)] = before
+            words += said
+            keys += own
+            if after:
+                pauses[len(words)] = after
         return Sentence(text=text, words=tuple(words), keys=tuple(keys), pauses=pauses)
 
-    def _walk(self, text: str) -> Iterator[list[str]]:
-        """The chunks of each sentence, without list markers."""
-        chunks = self._chunks(text)
-        if not _has_list(text):
-            ends = [at for at, keys in enumerate(map(self.__getitem__, chunks), 1) if keys[-1:] == _LINE_END]
-            yield from (chunks[start:end] for start, end in pairwise([0, *ends, len(chunks)]))
-            return
-        found: list[str] = []
-        begins = True
-        for chunk in chunks:
-            is_end = chunk == "\n" or chunk in _BULLETS
-            if not is_end and not (begins and _MARKER.fullmatch(chunk)):
-                found.append(chunk)
-                begins = False
-            begins = begins or is_end
-            if (is_end or self[chunk][-1:] == _LINE_END) and found:
-                yield found
-                found = []
-        yield found
-
     def _chunks(self, text: str) -> list[str]:
-        return _split(text) if text.isascii() else _CHUNK.findall(text)
+        if not text.isascii():
+            return _CHUNK.findall(text)
+        lines = text.split("\n") if "\n" in text else ()
+        return [chunk for line in lines for chunk in (*line.split(), "\n")] or text.split()
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
         keys = tuple([intern(key) for key in self._language.keys(chunk)])
-        if _MARKER.fullmatch(chunk) or (may_change(chunk) if self._is_english else chunk[0].isdigit()):
+        if _MARKER.fullmatch(chunk):
+            self._markers.add(chunk)
+            self._special.add(chunk)
+        elif may_change(chunk) if self._is_english else chunk[0].isdigit():
             self._special.add(chunk)
         if self._ends(chunk):
             keys = (*keys, END)
@@ -187,14 +182,15 @@ class SentenceReader(dict[str, tuple[str, ...]]):
             if len(self) >= _MAX_CHUNKS:
                 self.clear()
                 self._words.clear()
-                self["\n"] = _LINE_END
+                self._markers, self._special, self["\n"] = {*_BULLETS}, {*_BULLETS}, _LINE_END
             self[chunk] = keys
         return keys
 
-    def _with_words(self, chunk: str) -> tuple[tuple[str, ...], str, str]:
-        words = tuple(self._language.tokens(chunk))
+    def _with_words(self, chunk: str) -> tuple[list[str], tuple[str, ...], str, str]:
+        words, keys = self._language.tokens(chunk), self[chunk]
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
-        found = words, chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
+        before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
+        found = words, keys[:-1] if keys[-1:] == _LINE_END else keys, before, after
         if len(chunk) <= _LONGEST:
             self._words[chunk] = found
         return found
@@ -212,17 +208,6 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         if word.lower() in self._language.abbreviations:
             return False
         return not (word.isupper() if len(word) == 1 else "." in word and _INITIALS.fullmatch(word) is not None)
-
-
-def _has_list(text: str) -> bool:
-    """Whether a line of a text begins with the mark of a list."""
-    if not text.isascii() and any(map(text.__contains__, _BULLETS)):
-        return True
-    return (_MARKED_LINE.search(text) if "\n" in text else _MARKED_LINE.match(text)) is not None
-
-
-def _split(text: str) -> list[str]:
-    return text.split() if "\n" not in text else [chunk for line in text.split("\n") for chunk in (*line.split(), "\n")]
 
 
 def reader(language: Language) -> SentenceReader:

@@ -11,30 +11,17 @@ _PAUSE = 0.00001
 """Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
 _LONGEST = 0.0002
 """Seconds after which others get a turn, at the next place where one may be given."""
-
-
-class _Turns:
-    def __init__(self) -> None:
-        self.are_given = False
-        self._last = 0.0
-
-    def give(self) -> None:
-        """Let other threads compute, if this one has computed for long."""
-        now = time.monotonic()
-        if now - self._last > _LONGEST:
-            time.sleep(_PAUSE)
-            self._last = time.monotonic()
-
-
-_turns = _Turns()
+_last: list[float] = []
+"""When the last turn ended; empty until turns are given in this process."""
 
 
 def give_turns() -> None:
     """From now on others get turns in this process."""
-    _turns.are_given = True
+    _last[:] = [0.0]
 
 
 def turn() -> None:
     """A place where others may get a turn; it costs nothing in a process of its own."""
-    if _turns.are_given:
-        _turns.give()
+    if _last and time.monotonic() - _last[0] > _LONGEST:
+        time.sleep(_PAUSE)
+        _last[0] = time.monotonic()

@@ -76,9 +76,3 @@ def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_b
         "judge": ["overlap"],
         "word of the question": ["parking"],
     }
-
-
-def test_where_no_answer_fails_the_lowest_are_shown(answered, evaluation_of):
-    found = show_failing(evaluation_of(answered(row, {"a": 0.5 + row / 100}) for row in range(1, 40)))
-
-    assert [answer["row"] for answer in found["answers"]] == list(range(1, 21))

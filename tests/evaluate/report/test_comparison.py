@@ -48,15 +48,6 @@ def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of)
     assert (len(many), many[0].before) == (FALLS_SHOWN, 0.99)
 
 
-def test_answers_are_paired_by_record_id_and_those_with_the_same_in_their_order(run_of):
-    run = run_of([0.9, 0.2, 0.5], ids=["a", "a", "b"])
-    baseline = run_of([0.4, 0.9, 0.2], ids=["b", "a", "a"])
-    compared = compare(run, baseline)
-
-    assert compared.paired_by == "record id"
-    assert compared.metrics[0].mean - compared.metrics[0].baseline_mean == pytest.approx(0.1 / 3)
-
-
 @pytest.mark.parametrize("ids", [["x", "y"], ["row-1", "row-2"]])
 def test_without_ids_in_common_rows_are_paired_by_number(run_of, ids):
     compared = compare(run_of([0.9, 0.2]), run_of([0.8, 0.2], ids=ids))

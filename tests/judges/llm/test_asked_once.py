@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ragspan.judges.llm.prompt import AskedOnce
+from ragspan.judges.llm.asking import AskedOnce
 
 
 class Question:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.llm.breaker import CircuitBreaker
+from ragspan.judges.llm.requests import CircuitBreaker
 
 OUT = JudgeError("APIConnectionError", "nobody there", outage=True)
 ABOUT_ONE_REQUEST = JudgeError("BadRequestError", "too long")

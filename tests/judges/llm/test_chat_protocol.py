@@ -50,7 +50,6 @@ def test_a_stream_is_called_by_its_name():
             {"prompt_tokens": 9, "cost": 0.00014, "cost_details": {"upstream_inference_cost": None}},
             0.00014,
         ),
-        ({"cost": 0.95, "is_byok": True, "cost_details": {"upstream_inference_cost": 19}}, 19.95),
         ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),
     ],
 )

@@ -22,29 +22,23 @@ texts = st.one_of(st.text(max_size=80), st.lists(pieces, max_size=25).map("".joi
 
 
 async def ask_everything(record):
+    """The answers; None where the judge cannot compare, or cannot tell."""
     judge = OverlapJudge()
-    return [
-        await answer(judge.vote_adherence(record, 2)),
-        await answer(judge.rate_completeness(record, 2)),
-        await answer(verify_own_claims(judge, record)),
-        await answer(judge.judge_usefulness(record)),
-        await answer(judge.rate_context_relevance(record)),
-        await answer(judge.measure_utilization(record)),
-    ]
 
+    async def verify():
+        return await judge.verify_claims(record, await judge.extract_claims(record))
 
-async def verify_own_claims(judge, record):
-    return await judge.verify_claims(record, await judge.extract_claims(record))
-
-
-async def answer(question):
-    """None where the judge cannot compare, or cannot tell."""
-    try:
-        return await question
-    except JudgeError as error:
-        if error.error_type not in {"language", "cannot_tell"}:
-            raise
-        return None
+    questions = [judge.vote_adherence(record, 2), judge.rate_completeness(record, 2), verify()]
+    each = [judge.judge_usefulness(record), judge.rate_context_relevance(record), judge.measure_utilization(record)]
+    found = []
+    for question in (*questions, *each):
+        try:
+            found.append(await question)
+        except JudgeError as error:
+            if error.error_type not in {"language", "cannot_tell"}:
+                raise
+            found.append(None)
+    return found
 
 
 @given(

@@ -38,12 +38,8 @@ def prose(characters):
     return "".join(sentences)
 
 
-def letters(first, last):
-    return [sign for sign in map(chr, range(first, last)) if unicodedata.category(sign)[0] in "LMN"]
-
-
-LETTERS = letters(0x20, 0x30000)
-HAN = letters(0x4E00, 0x9FA0)
+LETTERS = [sign for sign in map(chr, range(0x20, 0x30000)) if unicodedata.category(sign)[0] in "LMN"]
+HAN = list(map(chr, range(0x4E00, 0x9FA0)))
 
 
 def signs(among, count=100_000):
@@ -61,17 +57,7 @@ def outcomes_of(record):
     return asyncio.run(ask())
 
 
-def is_cheap(record):
-    """Whether one of several tries costs little."""
-    return seconds_of(*[partial(outcomes_of, record)] * 5, enough=ALLOWED) <= ALLOWED
-
-
 ANSWER = prose(3000)
-
-
-def markdown(rows):
-    lines = [f"| Row {at} | {at * 7 % 1000} | {at * 11 % 1000} |" for at in range(rows)]
-    return "\n".join(["| name | price | stock |", "|---|---|---|", *lines])
 
 
 HOSTILE = {
@@ -80,8 +66,6 @@ HOSTILE = {
     "one token": lambda: (["a" * 10_000_000], "b" * 10_000_000),
     "words of all scripts": lambda: ([signs([*LETTERS, *" " * 20_000])], signs([*LETTERS, *" " * 20_000])),
     "one run of Chinese": lambda: ([signs(HAN)], signs(HAN)),
-    "open brackets": lambda: (["[" * 1_000_000], ANSWER),
-    "a long table": lambda: ([markdown(3000)], " ".join(f"Row {at} has price {at}." for at in range(600))),
 }
 
 
@@ -91,7 +75,7 @@ def test_no_record_takes_much_of_the_processor(texts):
     contexts, response = texts()
     record = RagRecord(question="What about Beta?", contexts=contexts, response=response)
 
-    assert is_cheap(record)
+    assert seconds_of(*[partial(outcomes_of, record)] * 5, enough=ALLOWED) <= ALLOWED
     assert not isinstance(outcomes_of(record)["context_adherence"], MetricFailure)
 
 
@@ -115,12 +99,3 @@ def test_the_score_says_how_much_was_read():
     read = outcomes_of(record)["context_adherence"].details["read"]
     assert read == pytest.approx(1 / 7, abs=0.001)
     assert "read" not in outcomes_of(whole)["context_adherence"].details
-
-
-def test_of_signs_that_say_more_than_a_letter_fewer_are_read():
-    most = MAX_CHARACTERS // 5
-    whole = RagRecord(question="q", contexts=["\u6771\u4eac" * (most // 2)], response="\u6771\u4eac")
-    more = RagRecord(question="q", contexts=["\u6771\u4eac" * most], response="\u6771\u4eac")
-
-    assert "read" not in outcomes_of(whole)["context_adherence"].details
-    assert outcomes_of(more)["context_adherence"].details["read"] == pytest.approx(1 / 2, abs=0.001)

@@ -1,13 +1,7 @@
 """Keeps torch from computing while the process forks or ends.
 
-torch's kernels hold locks while they compute. A fork copies a held lock, and the child waits for it for ever, at full load. At
-the end of the process Python unwinds its daemon threads, and aborts if one is inside torch.
-
-Guarantees:
-- There is one computation at a time in a process. It pauses between its steps while a fork is made, and for good when the
-  process ends.
-- A fork, and the end of the process, wait for the current step, five seconds at most.
-- In the child of a fork no thread is inside.
+torch's kernels hold locks while they compute. A fork copies a held lock, and the child waits for it for ever. At the end of the
+process Python unwinds its daemon threads, and aborts if one is inside torch. Both wait for the current step, five seconds at most.
 """
 
 from __future__ import annotations

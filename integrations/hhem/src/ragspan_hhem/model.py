@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import ReferencePair, require_reference_values
 from ragspan_hhem.network import Network
-from ragspan_hhem.prompt import Pair, PairFinding, Prompt
+from ragspan_hhem.prompt import Pair, Prompt
 
 MODEL = "vectara/hallucination_evaluation_model"
 REVISION = "8e4a2e6e96c708cc76c2344f7e4757df2515292c"
@@ -25,29 +27,23 @@ TOKENIZER_FILE = "tokenizer.json"
 
 REFERENCE_PAIRS = tuple(
     ReferencePair(premise=premise, hypothesis=hypothesis, probability=probability)
-    for premise, hypothesis, probability in (
-        ("The capital of France is Berlin.", "The capital of France is Paris.", 0.0111),
-        ("I am in California", "I am in United States.", 0.6474),
-        ("I am in United States", "I am in California.", 0.1290),
+    for probability, premise, hypothesis in (
+        (0.0111, "The capital of France is Berlin.", "The capital of France is Paris."),
+        (0.6474, "I am in California", "I am in United States."),
+        (0.1290, "I am in United States", "I am in California."),
+        (0.8969, "A person on a horse jumps over a broken down airplane.", "A person is outdoors, on a horse."),
         (
-            *("A person on a horse jumps over a broken down airplane.", "A person is outdoors, on a horse."),
-            0.8969,
+            *(0.1846, "A boy is jumping on skateboard in the middle of a red bridge."),
+            "The boy skates down the sidewalk on a red bridge",
         ),
         (
-            "A boy is jumping on skateboard in the middle of a red bridge.",
-            *("The boy skates down the sidewalk on a red bridge", 0.1846),
+            *(0.0050, "A man with blond-hair, and a brown shirt drinking out of a public water fountain."),
+            "A blond man wearing a brown shirt is reading a book.",
         ),
-        (
-            "A man with blond-hair, and a brown shirt drinking out of a public water fountain.",
-            *("A blond man wearing a brown shirt is reading a book.", 0.0050),
-        ),
-        ("Mark Wahlberg was a fan of Manny.", "Manny was a fan of Mark Wahlberg.", 0.0543),
+        (0.0543, "Mark Wahlberg was a fan of Manny.", "Manny was a fan of Mark Wahlberg."),
     )
 )
-"""Pairs whose probabilities the model's authors published. A correctly loaded model gives the same.
-
-Source: the card of HHEM-2.1-Open.
-"""
+"""Pairs with the probabilities that the card of HHEM-2.1-Open has for them. A correctly loaded model gives the same."""
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _MAX_REASON = 300  # characters
@@ -69,6 +65,15 @@ class ModelChoice:
     reference_check: bool
 
 
+class Finding(NamedTuple):
+    """The classifier's result for a pair."""
+
+    probability: float
+    """That the contexts support the claim, 0..1."""
+    remark: str | None = None
+    """How much of the pair was read, in words; None if all was."""
+
+
 class HHEM:
     """The classifier in memory."""
 
@@ -77,18 +82,16 @@ class HHEM:
         self._network = network
         self._batch_size = batch_size
 
-    def findings(self, pairs: Sequence[Pair]) -> Iterator[list[PairFinding]]:
-        """The findings for these pairs, in their order, batch by batch: pairs and tokens of a batch are bounded."""
-        waiting = self._prompt.fit(pairs)
+    def findings(self, pairs: Sequence[Pair]) -> list[Finding]:
+        """The findings for these pairs, in their order; pairs and tokens of a batch are bounded."""
+        waiting, found = self._prompt.fit(pairs), []
         while waiting:
             tokens = accumulate(len(pair.tokens) for pair in waiting[: self._batch_size])
             count = max(sum(size <= _MAX_TOKENS for size in tokens), 1)
             batch, waiting = waiting[:count], waiting[count:]
             probabilities = self._network.probabilities([pair.tokens for pair in batch])
-            yield [
-                PairFinding(probability=probability, remark=pair.remark)
-                for pair, probability in zip(batch, probabilities, strict=True)
-            ]
+            found += [Finding(one, pair.remark) for one, pair in zip(probabilities, batch, strict=True)]
+        return found
 
 
 def load(choice: ModelChoice) -> HHEM:
@@ -99,11 +102,18 @@ def load(choice: ModelChoice) -> HHEM:
     """
     began = time.monotonic()
     try:
-        classifier = _loaded(choice)
+        from tokenizers import Tokenizer
+
+        weights, tokenizer_file = find_files(choice.model, choice.revision)
+        tokenizer = Tokenizer.from_file(str(tokenizer_file))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        encode = partial(tokenizer.encode, add_special_tokens=False)
+        prompt = Prompt(lambda text: encode(text).ids, max_tokens=choice.max_tokens)
+        classifier = HHEM(prompt, Network(weights, device=choice.device), batch_size=choice.batch_size)
         if choice.reference_check:
-            pairs = [Pair(contexts=(one.premise,), claim=one.hypothesis) for one in REFERENCE_PAIRS]
-            found = [finding.probability for batch in classifier.findings(pairs) for finding in batch]
-            require_reference_values(found, REFERENCE_PAIRS, name="hhem")
+            found = classifier.findings([Pair((one.premise,), one.hypothesis) for one in REFERENCE_PAIRS])
+            require_reference_values([one.probability for one in found], REFERENCE_PAIRS, name="hhem")
     except JudgeError:
         raise
     except ImportError as error:
@@ -115,22 +125,6 @@ def load(choice: ModelChoice) -> HHEM:
         raise JudgeError("hhem_unavailable", message) from None
     _logger.info("HHEM was loaded onto %s in %.1f s", choice.device, time.monotonic() - began)
     return classifier
-
-
-def _loaded(choice: ModelChoice) -> HHEM:
-    from tokenizers import Tokenizer
-
-    weights, tokenizer_file = find_files(choice.model, choice.revision)
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-
-    def tokens_of(text: str) -> Sequence[int]:
-        tokens: Sequence[int] = tokenizer.encode(text, add_special_tokens=False).ids
-        return tokens
-
-    prompt = Prompt(tokens_of, max_tokens=choice.max_tokens)
-    return HHEM(prompt, Network(weights, device=choice.device), batch_size=choice.batch_size)
 
 
 def find_files(model: str, revision: str) -> tuple[Path, Path]:

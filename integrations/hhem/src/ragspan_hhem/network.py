@@ -1,13 +1,6 @@
 """The network in plain torch: a T5 encoder, and a two-way head over the first token of each prompt.
 
-It needs the published weights only. No code of the model's repository runs, and transformers is not used: its releases 4 and
-5 load these weights differently. The checkpoint holds the embeddings once, as `shared`; if the encoder has a second table that
-is not tied to it, the scores are wrong without an error. Importing transformers would also take longer than all other loading.
-
-The shapes of the weights give all sizes. The rest is the same for every T5 of version 1.1, FLAN's among them. Whether the
-sizes are right, the reference pairs show; whether there are all weights and no others, their names.
-
-Prompts of a batch are not padded. Their tokens go through the layers as one list, in which each prompt attends to itself.
+It needs the published weights only: transformers' releases 4 and 5 load them differently, and take longer to import.
 """
 
 from __future__ import annotations
@@ -36,17 +29,15 @@ _IN_BLOCK = (
     *("1.layer_norm", *(f"1.DenseReluDense.{name}" for name in ("wi_0", "wi_1", "wo"))),
 )
 _SUPPORTED = 1  # of the two ways
-
 _EPSILON = 1e-6
-_FARTHEST = 128
-"""Distances in tokens above this count as equal."""
+_FARTHEST = 128  # distances in tokens above this count as equal
 
 
 class Network:
     """Probabilities for prompts.
 
     Args:
-        weights: a safetensors file.
+        weights: a safetensors file. Their shapes give all sizes.
         device: as torch names it.
 
     Raises:
@@ -69,36 +60,29 @@ class Network:
         self._buckets, self._heads = self._weights[_POSITIONS].shape
 
     def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]:
-        """For each prompt, the probability that its hypothesis is supported; computed as one batch.
+        """For each prompt, the probability that its hypothesis is supported.
+
+        They are computed as one batch without padding: all tokens go through the layers as one list, in which each prompt
+        attends to itself.
 
         Raises:
             JudgeError: a result is not a number (`hhem_failed`).
         """
         import torch
 
+        lengths = [*map(len, prompts)]
         with GATE, torch.inference_mode():
-            states = self._encoded(prompts)
-            firsts = torch.stack([prompt[0] for prompt in states.split([*map(len, prompts)])])
+            bias = self._position_bias(max(lengths))
+            states = self._weights[_SHARED][torch.tensor([*chain.from_iterable(prompts)], device=self._device)]
+            for layer in range(self._layers):
+                GATE.step()
+                states = self._through(layer, states, lengths, bias)
+            firsts = torch.stack([prompt[0] for prompt in self._normed(states, _FINAL_NORM).split(lengths)])
             logits = torch.nn.functional.linear(firsts, self._weights[_HEAD], self._weights[_HEAD_BIAS])
             probabilities: list[float] = torch.softmax(logits, dim=-1)[:, _SUPPORTED].tolist()
         if not all(map(math.isfinite, probabilities)):
             raise JudgeError("hhem_failed", "the classifier's result is not a number")
         return probabilities
-
-    def _encoded(self, prompts: Sequence[Sequence[int]]) -> Tensor:
-        """A row for each token of each prompt."""
-        import torch
-
-        lengths = [*map(len, prompts)]
-        bias = self._position_bias(max(lengths))
-        states = self._weights[_SHARED][torch.tensor([*chain.from_iterable(prompts)], device=self._device)]
-        for layer in range(self._layers):
-            GATE.step()
-            states = states + self._attended(
-                layer, self._normed(states, _BLOCK.format(layer, "0.layer_norm")), lengths, bias
-            )
-            states = states + self._forwarded(layer, self._normed(states, _BLOCK.format(layer, "1.layer_norm")))
-        return self._normed(states, _FINAL_NORM)
 
     def _normed(self, states: Tensor, name: str) -> Tensor:
         """T5's norm: it scales and does not shift."""
@@ -106,49 +90,44 @@ class Network:
 
         return torch.nn.functional.rms_norm(states, states.shape[-1:], self._weights[name], _EPSILON)
 
-    def _attended(self, layer: int, states: Tensor, lengths: Sequence[int], bias: Tensor) -> Tensor:
-        """Attention among the tokens of each prompt. T5 does not scale the products of queries and keys."""
+    def _through(self, layer: int, states: Tensor, lengths: list[int], bias: Tensor) -> Tensor:
+        """The states after a layer. T5 does not scale the products of queries and keys."""
         import torch
+        from torch.nn import functional
 
-        def by_prompt(name: str) -> Sequence[Tensor]:
-            rows = torch.nn.functional.linear(states, self._weights[_BLOCK.format(layer, f"0.SelfAttention.{name}")])
-            heads = rows.unflatten(-1, (self._heads, -1)).transpose(0, 1)
-            prompts: Sequence[Tensor] = heads.unsqueeze(0).split([*lengths], dim=2)
-            return prompts
+        def weighted(rows: Tensor, name: str) -> Tensor:
+            return functional.linear(rows, self._weights[_BLOCK.format(layer, name)])
 
-        looked = [
-            torch.nn.functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=bias[..., :length, :length], scale=1.0
+        normed = self._normed(states, _BLOCK.format(layer, "0.layer_norm"))
+        by_head = (
+            weighted(normed, f"0.SelfAttention.{name}").unflatten(-1, (self._heads, -1)).transpose(0, 1)
+            for name in "qkv"
+        )
+        by_prompt = zip(*(rows.unsqueeze(0).split(lengths, dim=2) for rows in by_head), strict=True)
+        attended = [
+            functional.scaled_dot_product_attention(
+                query, key, value, attn_mask=bias[..., : query.shape[2], : query.shape[2]], scale=1.0
             )
-            for query, key, value, length in zip(by_prompt("q"), by_prompt("k"), by_prompt("v"), lengths, strict=True)
+            for query, key, value in by_prompt
         ]
-        rows = torch.cat(looked, dim=2).squeeze(0).transpose(0, 1).flatten(1)
-        return torch.nn.functional.linear(rows, self._weights[_BLOCK.format(layer, "0.SelfAttention.o")])
-
-    def _forwarded(self, layer: int, states: Tensor) -> Tensor:
-        import torch
-
-        def weighted(states: Tensor, name: str) -> Tensor:
-            return torch.nn.functional.linear(states, self._weights[_BLOCK.format(layer, f"1.DenseReluDense.{name}")])
-
-        gate = torch.nn.functional.gelu(weighted(states, "wi_0"), approximate="tanh")
-        return weighted(gate * weighted(states, "wi_1"), "wo")
+        joined = torch.cat(attended, dim=2).squeeze(0).transpose(0, 1).flatten(1)
+        states = states + weighted(joined, "0.SelfAttention.o")
+        normed = self._normed(states, _BLOCK.format(layer, "1.layer_norm"))
+        gate = functional.gelu(weighted(normed, "1.DenseReluDense.wi_0"), approximate="tanh")
+        return states + weighted(gate * weighted(normed, "1.DenseReluDense.wi_1"), "1.DenseReluDense.wo")
 
     def _position_bias(self, length: int) -> Tensor:
-        """What the distance of two tokens adds to their attention, by head, token and other token."""
+        """What the distance of two tokens adds to their attention, by head, token and other token.
+
+        T5 has buckets of distances: half for each direction; in each, half for single distances, half for ranges that grow.
+        """
         import torch
 
         places = torch.arange(length, device=self._device)
-        buckets = _distance_buckets(places[None, :] - places[:, None], self._buckets)
+        distances = places[None, :] - places[:, None]
+        single = self._buckets // 4
+        far = distances.abs()
+        growth = torch.log(far.float().clamp(min=1) / single) / math.log(_FARTHEST / single)
+        ranges = (single + (growth * (self._buckets // 2 - single)).long()).clamp(max=self._buckets // 2 - 1)
+        buckets = (distances > 0) * (self._buckets // 2) + torch.where(far < single, far, ranges)
         return self._weights[_POSITIONS][buckets].permute(2, 0, 1).unsqueeze(0).contiguous()
-
-
-def _distance_buckets(distances: Tensor, count: int) -> Tensor:
-    """T5's buckets: half for each direction; in each, half for single distances, half for ranges that grow."""
-    import torch
-
-    single = count // 4
-    far = distances.abs()
-    growth = torch.log(far.float().clamp(min=1) / single) / math.log(_FARTHEST / single)
-    ranges = (single + (growth * (count // 2 - single)).long()).clamp(max=count // 2 - 1)
-    return (distances > 0) * (count // 2) + torch.where(far < single, far, ranges)

@@ -1,16 +1,15 @@
 """A pair as tokens: the prompt that the model was trained with, around texts that are cut if they are too long.
 
-The prompt's parts and the texts are tokenized one by one. There is white space between the parts, where the tokenizer splits
-first, so the tokens are those of the whole prompt. The exception is what looks like a special token in a text (`<pad>`,
-`</s>`): it stays text.
+The prompt's parts and the texts are tokenized one by one: the white space between them is where the tokenizer splits first. What
+looks like a special token in a text (`<pad>`, `</s>`) stays text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from ragspan.text.limits import fair_limit
 
@@ -25,31 +24,19 @@ _MAX_TOKEN_CHARS = 32
 """More than the characters of any token. Text beyond that many for each token is not tokenized, which saves time."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A claim, and the contexts that it is compared with, which are read as one text."""
 
     contexts: tuple[str, ...]
     claim: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FittedPair:
+class FittedPair(NamedTuple):
     """A pair as the classifier reads it."""
 
     tokens: tuple[int, ...]
     remark: str | None = None
     """How much of the pair is read, in words; None if all is."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairFinding:
-    """The classifier's result for a pair."""
-
-    probability: float
-    """That the contexts support the claim, 0..1."""
-    remark: str | None = None
-    """See `FittedPair`."""
 
 
 class Prompt:
@@ -74,26 +61,21 @@ class Prompt:
         """The pairs as the model reads them. A text in several pairs is tokenized once."""
         texts = dict.fromkeys(chain.from_iterable((*pair.contexts, pair.claim) for pair in pairs))
         tokens = {text: self._tokens_of(text) for text in texts}
-        return [self._fit(pair, tokens.__getitem__) for pair in pairs]
-
-    def _fit(self, pair: Pair, tokens_of: Callable[[str], tuple[int, ...]]) -> FittedPair:
-        claim = tokens_of(pair.claim)[: self._room // 2]
-        contexts = [tokens_of(context) for context in pair.contexts]
-        limit = fair_limit([len(context) for context in contexts], self._room - len(claim))
-        premise = [*chain.from_iterable(context[:limit] for context in contexts)]
-        cut = []
-        if any(len(tokens_of(text)) > limit or self._is_too_long(text) for text in pair.contexts):
-            cut.append(f"{len(premise):,} tokens of the contexts")
-        if len(tokens_of(pair.claim)) > len(claim) or self._is_too_long(pair.claim):
-            cut.append(f"{len(claim):,} tokens of the claim")
-        return FittedPair(
-            tokens=(*self._before, *premise, *self._between, *claim, END),
-            remark=f"the classifier read only {' and '.join(cut)}" if cut else None,
-        )
+        fitted = []
+        for pair in pairs:
+            claim = tokens[pair.claim][: self._room // 2]
+            contexts = [tokens[context] for context in pair.contexts]
+            limit = fair_limit([len(context) for context in contexts], self._room - len(claim))
+            premise = [*chain.from_iterable(context[:limit] for context in contexts)]
+            cut = []
+            if any(len(tokens[text]) > limit or len(text) > self._max_chars for text in pair.contexts):
+                cut.append(f"{len(premise):,} tokens of the contexts")
+            if len(tokens[pair.claim]) > len(claim) or len(pair.claim) > self._max_chars:
+                cut.append(f"{len(claim):,} tokens of the claim")
+            remark = f"the classifier read only {' and '.join(cut)}" if cut else None
+            fitted.append(FittedPair((*self._before, *premise, *self._between, *claim, END), remark))
+        return fitted
 
     def _tokens_of(self, text: str) -> tuple[int, ...]:
         readable = text[: self._max_chars].encode(errors="replace").decode()  # no surrogate halves
         return tuple(self._encoded(_SPECIAL.sub("< ", readable)))
-
-    def _is_too_long(self, text: str) -> bool:
-        return len(text) > self._max_chars

@@ -14,7 +14,7 @@ from ragspan.judges import ClaimVerdict, Detector
 from ragspan.records import RagRecord
 from ragspan_hhem.batching import BatchComputer
 from ragspan_hhem.model import MODEL, REFERENCE_PAIRS, REVISION, ModelChoice, load
-from ragspan_hhem.prompt import Pair, PairFinding
+from ragspan_hhem.prompt import Pair
 
 _LEAST_TOKENS = 128  # the prompt itself takes some twenty
 
@@ -69,10 +69,11 @@ class HHEMVerifier(Detector):
         whole(_LEAST_TOKENS).check_fields(self, "max_tokens")
         SHARE.check_fields(self, "threshold")
         FLAG.check_fields(self, "reference_check")
-        chosen = ModelChoice(**{field.name: getattr(self, field.name) for field in fields(ModelChoice)})
+        choice = ModelChoice(**{field.name: getattr(self, field.name) for field in fields(ModelChoice)})
         name = "hhem" if self.reference_check else f"hhem:{PurePath(self.model).name}"
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "_computer", _computer_for(chosen))
+        # Two threads at the same time may both make one, and load two models. A lock would be worse: a fork could leave it held.
+        object.__setattr__(self, "_computer", _computers.setdefault(choice, BatchComputer(partial(load, choice))))
 
     def __reduce__(self) -> tuple[partial[HHEMVerifier], tuple[()]]:
         arguments = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
@@ -86,27 +87,20 @@ class HHEMVerifier(Detector):
                 (`hhem_reference_mismatch`), or failed over these texts (`hhem_failed`).
         """
         contexts = tuple(context.text for context in record.contexts or () if context.text.strip())
-        pairs = [Pair(contexts=contexts, claim=text) for text in texts] if contexts else []
-        found = await asyncio.wrap_future(self._computer.ask(pairs))
-        return [self._verdict(index, finding) for index, finding in enumerate(found)]
-
-    def _verdict(self, index: int, found: PairFinding) -> ClaimVerdict:
-        explanation = f"the contexts support it with a probability of {found.probability:.2f}"
-        return ClaimVerdict(
-            index=index,
-            verdict="supported" if found.probability >= self.threshold else "unsupported",
-            probability=found.probability,
-            explanation=f"{explanation} [{found.remark}]" if found.remark else explanation,
-        )
-
-
-def _computer_for(choice: ModelChoice) -> BatchComputer:
-    """The computer that serves this choice; it lives as long as a verifier holds it.
-
-    Two threads that come here at the same time may both make one, and load two models. A lock would be worse: a fork could
-    leave it held.
-    """
-    return _computers.setdefault(choice, BatchComputer(partial(load, choice)))
+        pairs = [Pair(contexts, text) for text in texts] if contexts else []
+        answer = await asyncio.wrap_future(self._computer.ask(pairs))
+        verdicts = []
+        for index, found in enumerate(answer):
+            explanation = f"the contexts support it with a probability of {found.probability:.2f}"
+            verdict = ClaimVerdict(
+                index=index,
+                verdict="supported" if found.probability >= self.threshold else "unsupported",
+                probability=found.probability,
+                explanation=f"{explanation} [{found.remark}]" if found.remark else explanation,
+            )
+            verdicts.append(verdict)
+        return verdicts
 
 
 _computers: weakref.WeakValueDictionary[ModelChoice, BatchComputer] = weakref.WeakValueDictionary()
+"""A computer lives as long as a verifier holds it."""

@@ -1,4 +1,4 @@
-"""The texts and answers in the framework's objects and the program's; on the request path."""
+"""The texts and answers in the framework's objects and the program's, and the output of a call; on the request path."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from pydantic import BaseModel
 from ragspan.capturing import OPAQUE, Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.request import ROLES, PayloadMessage
 from ragspan.safe_copy import (
+    dataclass_fields,
     fields_of,
     in_class,
     in_slot,
     is_dict,
+    is_list,
     items_of,
     number_of,
+    own_of,
     plain_scalar,
     text_keyed,
 )
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.classes import KNOWN, facts_about
+from ragspan_llama_index.classes import GENERATOR, KNOWN, STREAMS, facts_about, has_base
+from ragspan_llama_index.nodes import are_nodes
 
-_OF_BLOCKS = frozenset({"ChatMessage", "ToolOutput"})
+_STREAMING = frozenset({*STREAMS, GENERATOR})
+_PARTS = frozenset({"ChatMessage", "ToolOutput"})
+"""What may be inside a response, and has its text in blocks."""
 
 
 def kind_of(part: Any) -> str | None:
@@ -43,10 +49,8 @@ def text_in(value: Any) -> str | None:
     if issubclass(kind, str):
         return plain_text(value)
     own = text_keyed(value) if issubclass(kind, dict) else fields_of(value)
-    if "blocks" in own and kind_of(value) in _OF_BLOCKS:
-        blocks = [fields_of(block) for block in items_of(own["blocks"]) or ()]
-        texts = [plain_text(each.get("text")) for each in blocks if plain_text(each.get("block_type")) == "text"]
-        return "\n".join(text for text in texts if text is not None) if texts else None
+    if "blocks" in own and kind_of(value) in _PARTS:
+        return _text_in_blocks(own)
     text = plain_text(own.get("query_str"))
     return plain_text(own.get("content")) if text is None else text
 
@@ -64,7 +68,7 @@ def text_of(part: Any) -> str | None:
         return part  # type: ignore[no-any-return]  # mypy knows no exact types
     name = (KNOWN.get(id(kind)) or facts_about(kind)).response
     if name is not None:
-        return READERS[name](part) if name in READERS else None  # a stream has no text yet
+        return READERS[name](fields_of(part)) if name in READERS else None  # a stream has no text yet
     text = plain_text(part)
     if text is not None:
         return text
@@ -83,27 +87,28 @@ def text_of_tokens(tokens: Sequence[Any]) -> str | None:
     return "".join(texts) if texts else text_of(tokens[-1])
 
 
-def _agent_text(part: Any) -> str | None:
-    own = fields_of(part)
+def _agent_text(own: Mapping[str, Any]) -> str | None:
     text, structured = text_in(own.get("response")), own.get("structured_response")
     return text if text or structured is None else _as_json(structured)
 
 
-def _structured_text(part: Any) -> str | None:
-    response = fields_of(part).get("response")
-    return None if response is None else _as_json(response)
+def _text_in_blocks(own: Mapping[str, Any]) -> str | None:
+    blocks = [fields_of(block) for block in items_of(own.get("blocks")) or ()]
+    texts = [plain_text(each.get("text")) for each in blocks if plain_text(each.get("block_type")) == "text"]
+    return "\n".join(text for text in texts if text is not None) if texts else None
 
 
-READERS: Final[Mapping[str | None, Callable[[Any], str | None]]] = {
-    "Response": lambda part: plain_text(fields_of(part).get("response")),
-    "PydanticResponse": _structured_text,
-    "AgentChatResponse": lambda part: plain_text(fields_of(part).get("response")),
+READERS: Final[Mapping[str | None, Callable[[Mapping[str, Any]], str | None]]] = {
+    "Response": lambda own: plain_text(own.get("response")),
+    "PydanticResponse": lambda own: None if own.get("response") is None else _as_json(own["response"]),
+    "AgentChatResponse": lambda own: plain_text(own.get("response")),
     "AgentOutput": _agent_text,
-    "ChatMessage": text_in,
-    "ChatResponse": lambda part: text_in(fields_of(part).get("message")),
-    "CompletionResponse": lambda part: plain_text(fields_of(part).get("text")),
-    "ToolOutput": text_in,
+    "ChatMessage": _text_in_blocks,
+    "ChatResponse": lambda own: text_in(own.get("message")),
+    "CompletionResponse": lambda own: plain_text(own.get("text")),
+    "ToolOutput": _text_in_blocks,
 }
+"""The text of a response, by its fields."""
 
 
 # Structures
@@ -136,11 +141,54 @@ def _as_json(model: Any) -> str | None:
 
 def event_fields(event: Any) -> Mapping[str, Any]:
     """The fields of a workflow's event: those that its class declares, and those that were just given."""
-    given = private_of(event).get("_data")
-    return {**fields_of(event), **text_keyed(given)} if given is not None and is_dict(given) else dict(fields_of(event))
+    return {**fields_of(event), **_entries_in(private_of(event).get("_data"))}
 
 
 def private_of(model: Any) -> Mapping[str, Any]:
     """What a model of pydantic keeps beside its fields."""
-    private = in_slot(model, "__pydantic_private__")
-    return text_keyed(private) if private is not None and is_dict(private) else {}
+    return _entries_in(in_slot(model, "__pydantic_private__"))
+
+
+def _entries_in(value: Any) -> Mapping[str, Any]:
+    return text_keyed(value) if value is not None and is_dict(value) else {}
+
+
+# Outputs
+
+
+def answer_in(result: Any) -> Any:
+    """The part of a result that is the answer, if its class shows which one: a workflow's result, or a stream among fields."""
+    if kind_of(result) is not None or type(result) is str:
+        return result
+    inner = private_of(result).get("_result") if has_base(type(result), "StopEvent") else None
+    if inner is not None and inner is not result:
+        return answer_in(inner)
+    streams = [value for value in (_fields_in(result) or {}).values() if kind_of(value) in _STREAMING]
+    return streams[0] if len(streams) == 1 else result
+
+
+def output_of(result: Any, log: RequestLog) -> Snapshot:
+    """What a call returned: its text, or its parts, of which a later rule chooses the answer."""
+    fields = None if kind_of(result) is not None or type(result) is str else _fields_in(result)
+    if fields is not None:
+        parts: dict[str, Snapshot] = {}
+        for name, value in fields.items():
+            kind = kind_of(value)
+            text = text_of(value) if kind in READERS and kind not in _PARTS else value
+            parts[name] = OPAQUE if are_nodes(value) else DATA.take(text, log)
+        return parts
+    if is_list(result):
+        return None if are_nodes(result) else DATA.take(result, log)
+    text = text_of(result)
+    return text if text is None else log.count(text)
+
+
+def _fields_in(result: Any) -> Mapping[str, Any] | None:
+    """The parts of a result by their names, if it is a dictionary, an event, or a dataclass of the program's own."""
+    if is_dict(result):
+        return text_keyed(result)
+    if has_base(type(result), "StopEvent"):
+        return event_fields(result)
+    module = plain_text(own_of(type(result), "__module__")) or ""
+    is_own = dataclass_fields(type(result)) is not None and not module.startswith("llama_index.")
+    return fields_of(result) if is_own else None

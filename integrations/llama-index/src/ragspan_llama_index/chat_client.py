@@ -35,7 +35,9 @@ class LlamaIndexChatClient(BlockingChatClient):
         if not isinstance(llm, LLM):
             raise ConfigurationError(f"llm is of the class {type(llm).__name__}, but should be a model of LlamaIndex")
         super().__init__()
-        self._llm = llm.model_copy(update={"callback_manager": _deaf_manager()})
+        deaf = CallbackManager()  # made without handlers it would take those of the application
+        deaf.set_handlers([])
+        self._llm = llm.model_copy(update={"callback_manager": deaf})
         self._at_temperature: dict[float, LLM] = {}
 
     def __repr__(self) -> str:
@@ -54,8 +56,10 @@ class LlamaIndexChatClient(BlockingChatClient):
             llm = at_temperature(llm, temperature, self._at_temperature)
         parameters = capabilities.parameters(schema=schema, n=1, temperature=temperature)
         parameters.pop("temperature", None)  # as a parameter, many integrations leave it unread
+        roles = {"system": llm.metadata.system_role}
+        given = [FrameworkMessage(each["content"], role=roles.get(each["role"], each["role"])) for each in messages]
         with suppressed():
-            response = llm.chat(_converted(messages, llm), **parameters)
+            response = llm.chat(given, **parameters)
         return completion_of((response.raw, response.additional_kwargs), response.message.content or "")
 
     def secrets(self) -> Iterable[object]:
@@ -64,17 +68,3 @@ class LlamaIndexChatClient(BlockingChatClient):
                 yield value.get_secret_value()
             elif "key" in name or "token" in name:
                 yield value
-
-
-def _deaf_manager() -> CallbackManager:
-    """A manager that tells nobody; one that is made without handlers would take those of the application."""
-    manager = CallbackManager()
-    manager.set_handlers([])
-    return manager
-
-
-def _converted(messages: Sequence[ChatMessage], llm: LLM) -> list[FrameworkMessage]:
-    roles = {"system": llm.metadata.system_role}
-    return [
-        FrameworkMessage(message["content"], role=roles.get(message["role"], message["role"])) for message in messages
-    ]

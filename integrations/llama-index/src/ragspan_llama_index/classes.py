@@ -1,14 +1,11 @@
-"""What the framework's objects are, by their classes.
-
-Classes are recognised by the names of their bases, so nothing of the framework is imported for it.
-"""
+"""What the framework's objects are, by the names of their classes' bases: nothing of the framework is imported for it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from types import FrameType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ragspan.safe_copy import bases_of, class_name, in_class, own_of, remember
 from ragspan.safe_copy import text_of as plain_text
@@ -36,7 +33,6 @@ RESPONSES: Final = (
 )
 """The framework's classes of responses and their parts, the first that fits."""
 
-
 _PROVIDERS = "llama_index.llms."  # each provider has a package of its own below it
 
 
@@ -57,32 +53,36 @@ class ClassFacts(NamedTuple):
     """The class itself, so that its identity stays its own."""
 
 
-def _all(role: Role, *methods: str) -> Mapping[str, Role]:
-    return dict.fromkeys(methods, role)
-
-
-_MODEL_METHODS = (
-    *("chat", "achat", "stream_chat", "astream_chat"),
-    *("complete", "acomplete", "stream_complete", "astream_complete"),
+_MODEL_METHODS = dict.fromkeys(
+    (
+        *("chat", "achat", "stream_chat", "astream_chat"),
+        *("complete", "acomplete", "stream_complete", "astream_complete"),
+    ),
+    "model",
 )
-_ASKING_METHODS = (
-    *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
-    *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
+_ASKING_METHODS = dict.fromkeys(
+    (
+        *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
+        *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
+    ),
+    "asking",
 )
-_METHODS: Mapping[str, Mapping[str, Role]] = {
-    "BaseQueryEngine": _all("call", "query", "aquery"),
-    "BaseChatEngine": _all("call", "chat", "achat", "stream_chat", "astream_chat"),
-    "Workflow": _all("call", "run"),
+_METHODS: Mapping[str, Mapping[str, Any]] = {
+    "BaseQueryEngine": {"query": "call", "aquery": "call"},
+    "BaseChatEngine": dict.fromkeys(("chat", "achat", "stream_chat", "astream_chat"), "call"),
+    "Workflow": {"run": "call"},
     "BaseSynthesizer": {
-        **_all("synthesis", "synthesize", "asynthesize"),
-        **_all("chunks", "get_response", "aget_response"),
+        "synthesize": "synthesis",
+        "asynthesize": "synthesis",
+        "get_response": "chunks",
+        "aget_response": "chunks",
     },
-    "BaseRetriever": _all("search", "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
-    "BaseNodePostprocessor": _all("postprocessing", "_postprocess_nodes", "_apostprocess_nodes"),
-    "BaseTool": _all("tool", "call", "acall", "__call__"),
-    "BaseLLM": {**_all("model", *_MODEL_METHODS), **_all("asking", *_ASKING_METHODS)},
-    "MultiModalLLM": _all("model", *_MODEL_METHODS),
-    "StreamingAgentChatResponse": _all("chat writer", "write_response_to_history", "awrite_response_to_history"),
+    "BaseRetriever": dict.fromkeys(("retrieve", "aretrieve", "_retrieve", "_aretrieve"), "search"),
+    "BaseNodePostprocessor": dict.fromkeys(("_postprocess_nodes", "_apostprocess_nodes"), "postprocessing"),
+    "BaseTool": dict.fromkeys(("call", "acall", "__call__"), "tool"),
+    "BaseLLM": {**_MODEL_METHODS, **_ASKING_METHODS},
+    "MultiModalLLM": _MODEL_METHODS,
+    CHAT_STREAM: dict.fromkeys(("write_response_to_history", "awrite_response_to_history"), "chat writer"),
 }
 KNOWN: Final[dict[int, ClassFacts]] = {}
 """What `facts_about` has looked up, by the class's identity: a metaclass may have a hash of its own."""
@@ -90,31 +90,31 @@ KNOWN: Final[dict[int, ClassFacts]] = {}
 
 def facts_about(kind: type) -> ClassFacts:
     """What is known of a class; looked up once."""
-    return KNOWN.get(id(kind)) or remember(KNOWN, kind, _look_up(kind))
+    known = KNOWN.get(id(kind))
+    if known is not None:
+        return known
+    name, module = class_name(kind), _module_of(kind)
+    bases = frozenset(
+        class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
+    )
+    # The class is asked, not the object: some of the framework's responses claim to have every attribute.
+    is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
+    facts = ClassFacts(
+        name=name,
+        bases=bases,
+        is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
+        methods=next((methods for base, methods in _METHODS.items() if base in bases), {}),
+        method_start=len(name) + 1,
+        response=GENERATOR if is_generator else next((each for each in RESPONSES if each in bases), None),
+        provider=module.removeprefix(_PROVIDERS).partition(".")[0] if module.startswith(_PROVIDERS) else None,
+        kind=kind,
+    )
+    return remember(KNOWN, kind, facts)
 
 
 def has_base(kind: type, name: str) -> bool:
     """Whether the framework's class of this name is among the bases."""
     return name in facts_about(kind).bases
-
-
-def _look_up(kind: type) -> ClassFacts:
-    bases = frozenset(
-        class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
-    )
-    module = _module_of(kind)
-    # The class is asked, not the object: some of the framework's responses claim to have every attribute.
-    is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
-    return ClassFacts(
-        name=class_name(kind),
-        bases=bases,
-        is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
-        methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
-        method_start=len(class_name(kind)) + 1,
-        response=GENERATOR if is_generator else next((name for name in RESPONSES if name in bases), None),
-        provider=module.removeprefix(_PROVIDERS).partition(".")[0] if module.startswith(_PROVIDERS) else None,
-        kind=kind,
-    )
 
 
 def _module_of(kind: type) -> str:

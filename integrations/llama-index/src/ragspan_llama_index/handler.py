@@ -56,8 +56,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        captures = self._recorder is not None and self._own_sink is None
-        return (type(self), ()) if captures else (_silent, (type(self),))
+        return (_silent, (type(self),)) if self._recorder is None or self._own_sink is not None else (type(self), ())
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 

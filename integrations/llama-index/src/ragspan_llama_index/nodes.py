@@ -17,7 +17,6 @@ from ragspan.safe_copy import (
     kept_entries,
     number_of,
     small_copies,
-    small_entries,
     text_keyed,
     texts_among,
 )
@@ -48,7 +47,27 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
     read = items if type(items) is list else items_of(items) if is_list(items) else None
     if not read:
         return []
-    return _plain_documents_of(read, log) or [_pair_of(item, log) for item in read]
+    plain = _plain_documents_of(read, log)
+    if plain:
+        return plain
+    pairs = []
+    for item in read:
+        own = fields_of(item)
+        node, score = own.get("node", item), own.get("score")
+        fields = fields_of(node)
+        text = _text_in(fields)
+        known = kept.get(id(node))
+        if known is None or known[1].text != text:
+            log.texts[id(text)] = text
+            metadata = kept_entries(fields.get("metadata"), nested=True, texts=log.texts)
+            log.parts += 4 + 3 * len(metadata)
+            known = kept[id(node)] = node, Document(text, plain_text(fields.get("id_")), metadata)
+        pair = [known[1], score if score is None else number_of(score)]
+        if item is not node:
+            kept[id(item)] = item, pair
+        log.parts += 4
+        pairs.append(pair)
+    return pairs
 
 
 def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
@@ -60,14 +79,12 @@ def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
         nodes, scores = zip(*map(itemgetter("node", "score"), map(_fields, items)), strict=True)
         if not _are_alike(nodes):
             return None
-        parts = zip(*map(itemgetter("text", "id_", "metadata"), map(_fields, nodes)), strict=True)
-        texts, names, metadata = parts
+        texts, names, metadata = zip(*map(itemgetter("text", "id_", "metadata"), map(_fields, nodes)), strict=True)
     except (KeyError, TypeError):
         return None
     kinds = {*map(id, map(type, texts)), *map(id, map(type, names)), *map(id, map(type, scores))}
     small: Any = small_copies(metadata)
-    small = [small_entries(each) for each in metadata] if small is None else small
-    if not kinds <= _PLAIN or None in small or any(map(kept.get, map(id, nodes))):
+    if small is None or not kinds <= _PLAIN or any(map(kept.get, map(id, nodes))):
         return None
     documents = list(map(Document, texts, names, small))
     pairs = list(map(list, zip(documents, scores, strict=True)))
@@ -81,25 +98,6 @@ def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
 def _are_alike(objects: Sequence[Any]) -> bool:
     """Whether they are all of one class that keeps its fields in their dictionaries."""
     return len({*map(id, map(type, objects))}) == 1 and has_plain_dict(type(objects[0]))
-
-
-def _pair_of(item: Any, log: RequestLog) -> Any:
-    """A node, as the document that it is by now, and its score."""
-    own = fields_of(item)
-    node, score = own.get("node", item), own.get("score")
-    fields = fields_of(node)
-    text = _text_in(fields)
-    known = log.kept.get(id(node))
-    if known is None or known[1].text != text:
-        log.texts[id(text)] = text
-        metadata = kept_entries(fields.get("metadata"), nested=True, texts=log.texts)
-        log.parts += 4 + 3 * len(metadata)
-        known = log.kept[id(node)] = node, Document(text, plain_text(fields.get("id_")), metadata)
-    pair = [known[1], score if score is None else number_of(score)]
-    if item is not node:
-        log.kept[id(item)] = item, pair
-    log.parts += 4
-    return pair
 
 
 _fields: Callable[[Any], Any] = attrgetter("__dict__")
@@ -116,20 +114,18 @@ def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]
             text = _text_in(fields)
             if text is not document.text:
                 log.texts[id(text)] = text
-            taken.append((document, text, _template_of(fields) if has_base(type(node), "BaseNode") else None))
+            template: Template | None = None
+            whole, entry = plain_text(fields.get("text_template")), plain_text(fields.get("metadata_template"))
+            between = plain_text(fields.get("metadata_separator", fields.get("metadata_seperator")))  # once spelt so
+            if whole is not None and entry is not None and between is not None and has_base(type(node), "BaseNode"):
+                left_out = texts_among(items_of(fields.get("excluded_llm_metadata_keys")) or ())
+                template = whole, entry, between, left_out
+            taken.append((document, text, template))
     return taken
 
 
 def _text_in(fields: Mapping[str, Any]) -> str:
     return plain_text(fields.get("text")) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
-
-
-def _template_of(fields: Mapping[str, Any]) -> Template | None:
-    whole, entry = plain_text(fields.get("text_template")), plain_text(fields.get("metadata_template"))
-    between = plain_text(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
-    if whole is None or entry is None or between is None:
-        return None
-    return whole, entry, between, texts_among(items_of(fields.get("excluded_llm_metadata_keys")) or ())
 
 
 def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:

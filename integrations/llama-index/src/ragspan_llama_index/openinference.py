@@ -1,4 +1,4 @@
-"""The spans that OpenInference makes for a request and its searches, where it instruments LlamaIndex too."""
+"""The span that OpenInference makes for a request, where it instruments LlamaIndex too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from llama_index_instrumentation import get_dispatcher
 
-from ragspan.capturing import RequestLog, current_anchor
+from ragspan.capturing import current_anchor
 from ragspan.records import SpanAnchor
 
 OPENINFERENCE: Final = "openinference.instrumentation.llama_index"
@@ -17,13 +17,6 @@ OPENINFERENCE: Final = "openinference.instrumentation.llama_index"
 def is_active() -> bool:
     instrumentor = getattr(modules.get(OPENINFERENCE), "LlamaIndexInstrumentor", None)
     return instrumentor is not None and instrumentor().is_instrumented_by_opentelemetry is True
-
-
-def note_search(log: RequestLog, span_id: str) -> None:
-    """A search begins or ends; the other instrumentation may hear of its start after us, and of its end before us."""
-    anchor = span_of(span_id)
-    if anchor is not None:
-        log.about.setdefault("spans", {})[span_id] = anchor
 
 
 def span_of(span_id: str) -> SpanAnchor | None:

@@ -1,15 +1,12 @@
-"""What is noted of a span when it begins and when it ends: plain data from its arguments and its result.
-
-Runs on the request path. The program may change its objects afterwards, so structures are copied; texts are shared.
-"""
+"""What is noted of a span when it begins and when it ends: plain data from its arguments and its result; texts are shared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ragspan.capturing import MAX_BLOCKS, PART_BYTES, RequestLog, Snapshot
+from ragspan.capturing import MAX_BLOCKS, RequestLog, Snapshot
 from ragspan.request import (
     ROLES,
     Call,
@@ -26,7 +23,6 @@ from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, 
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import DATA, event_fields, kind_of, text_in, text_of, word_of
 from ragspan_llama_index.classes import ClassFacts, Role
-from ragspan_llama_index.files import FILES, file_in
 from ragspan_llama_index.nodes import documents_of, nodes_among
 
 
@@ -45,6 +41,9 @@ _PLAIN = (str, int, float, bool, list, dict, type(None))
 _MODELS = ("model", "model_name")
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
 _STORES = ("collection_name", "index_name", "table_name")
+_FILES = frozenset({"document", "image", "audio", "video", "citable"})
+_FILE_FIELDS = ("url", "path", "data", "image")
+_TAIL = 64  # of a file's data or address, by which two are the same
 
 
 def argument(arguments: _Arguments, name: str, place: int) -> Any:
@@ -80,63 +79,52 @@ def messages_in(given: Any, log: RequestLog) -> list[PayloadMessage]:
         log.texts[id(text)] = text
         return [PayloadMessage("human", text)]
     taken = [message_of(message, log) for message in (items_of(given) or ()) if is_list(given)]
-    return [message for message in taken if message.content or message.calls or message.call_id]
+    return [message for message in taken if message.content or message.calls or message.call_id or message.unread]
 
 
 def message_of(message: Any, log: RequestLog) -> PayloadMessage:
-    """A message; files in it are read in the worker."""
+    """A message: its texts, and that there are files, which are not read."""
     own = fields_of(message)
-    contents, calls = _contents_of(own, log)
-    role = word_of(own.get("role"))
+    texts: list[str] = []
+    unread: list[str] = []
+    blocks = own.get("blocks")
+    for block in islice((items_of(blocks) or ()) if is_list(blocks) else (), MAX_BLOCKS):
+        fields = fields_of(block)
+        text = plain_text(fields.get("text"))
+        if text:
+            texts.append(log.count(text))
+        elif text is None and plain_text(fields.get("block_type")) in _FILES:
+            held = next((value for name in _FILE_FIELDS if (value := fields.get(name)) is not None), None)
+            end = held[-_TAIL:].decode("ascii", "replace") if type(held) is bytes else word_of(held) or "file"
+            unread.append(end[-_TAIL:])
+    calls, role = _calls_of(own, log), word_of(own.get("role"))
     call_id = plain_text(_entries(own.get("additional_kwargs")).get("tool_call_id"))
-    log.parts += 4 + len(contents) + 4 * len(calls)
-    content = contents[0] if len(contents) == 1 and type(contents[0]) is str else contents
-    return PayloadMessage("human" if role is None else ROLES.get(role, role), content or "", calls, call_id)
+    log.parts += 4 + len(texts) + 4 * len(calls)
+    content = texts[0] if len(texts) == 1 else "\n".join(texts)
+    role = "human" if role is None else ROLES.get(role, role)
+    return PayloadMessage(role, content, calls, call_id, unread=unread)
 
 
-def _contents_of(own: Mapping[str, Any], log: RequestLog) -> tuple[list[Any], list[Call]]:
-    """The texts and files of a message, and the tool calls in it, as the framework has them or as the provider has."""
-    contents: list[Any] = []
-    calls: list[Any] = []
-    for block in islice(_blocks_in(own.get("blocks")), MAX_BLOCKS):
-        text, kind = plain_text(block.get("text")), None
-        if text is not None:
-            if text:
-                contents.append(log.count(text))
-        elif (kind := plain_text(block.get("block_type"))) == "tool_call":
-            calls.append(block)
-        elif kind in FILES:
-            contents.append(file_in(block))
-            log.parts += len(contents[-1].data or b"") // PART_BYTES
-    given = None if calls else _entries(own.get("additional_kwargs")).get("tool_calls")
-    found = items_of(given) if is_list(given) else None
-    return contents, [_call(call, log) for call in (calls if found is None else found)]
-
-
-def _blocks_in(blocks: Any) -> Iterator[Mapping[str, Any]]:
-    """The blocks of a message; one that may be cited holds others."""
-    for block in items_of(blocks) or () if is_list(blocks) else ():
-        own = fields_of(block)
-        yield own
-        yield from _blocks_in(own.get("content"))
-
-
-def _call(call: Any, log: RequestLog) -> Call:
-    """A tool call as the framework has it, or as a provider has; an agent's prompts repeat it."""
-    known = log.kept.get(id(call))
-    if known is not None and type(known[1]) is Call:
-        return known[1]
-    own = text_keyed(call) if is_dict(call) else fields_of(call)
-    inner = own.get("function")
-    function: Mapping[str, Any] = _entries(inner) or fields_of(inner)
-    given = (own.get("tool_kwargs"), function.get("arguments"), own.get("input"))
-    taken = Call(
-        _first_text({**function, **own}, ("tool_name", "name")),
-        _first_text(own, ("tool_call_id", "tool_id", "id")),
-        DATA.take(next((one for one in given if one is not None), None), log),
-    )
-    log.kept[id(call)] = (call, taken)
-    return taken
+def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
+    """The tool calls in a message as the framework has them, or as its provider has; an agent's prompts repeat them."""
+    blocks = [block for block in items_of(own.get("blocks")) or () if "tool_name" in fields_of(block)]
+    given = None if blocks else _entries(own.get("additional_kwargs")).get("tool_calls")
+    calls = []
+    for call in blocks or (items_of(given) if is_list(given) else None) or ():
+        known = log.kept.get(id(call))
+        if known is None or type(known[1]) is not Call:
+            own = text_keyed(call) if is_dict(call) else fields_of(call)
+            inner = own.get("function")
+            function: Mapping[str, Any] = _entries(inner) or fields_of(inner)
+            arguments = (own.get("tool_kwargs"), function.get("arguments"), own.get("input"))
+            taken = Call(
+                _first_text({**function, **own}, ("tool_name", "name")),
+                _first_text(own, ("tool_call_id", "tool_id", "id")),
+                DATA.take(next((one for one in arguments if one is not None), None), log),
+            )
+            known = log.kept[id(call)] = (call, taken)
+        calls.append(known[1])
+    return calls
 
 
 def _entries(value: Any) -> Mapping[str, Any]:
@@ -168,17 +156,12 @@ def _start_of_call(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
         "is_agent": not facts.bases.isdisjoint(_AGENTS),
         "agent_name": plain_text(fields_of(instance).get("name")),
     }
-    return Noted(inputs_of(event, log), facts.name)
-
-
-def inputs_of(event: Any, log: RequestLog) -> dict[str, Snapshot] | None:
-    """What a workflow was started with: the fields of its start event. Without a message, a conversation is the question."""
     if event is None:
-        return None
+        return Noted(None, facts.name)
     taken = {name: _asked(value, log) for name, value in event_fields(event).items() if value is not None}
-    if "user_msg" not in taken and "chat_history" in taken:
+    if "user_msg" not in taken and "chat_history" in taken:  # a conversation is the question
         taken["messages"] = taken.pop("chat_history")
-    return taken
+    return Noted(taken, facts.name)
 
 
 def _asked(given: Any, log: RequestLog) -> Snapshot:
@@ -286,7 +269,7 @@ def end_of_model(response: Any, log: RequestLog) -> Noted:
     reply = PayloadMessage("ai", text)
     if message is not None:
         own = fields_of(message)
-        reply.calls = _contents_of(own, log)[1]
+        reply.calls = _calls_of(own, log)
         reply.searched = reports_search((own.get("additional_kwargs"),))
     if raw is None and type(beside) is dict and not beside:
         return Noted(reply)  # nothing was said

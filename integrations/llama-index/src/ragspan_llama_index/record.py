@@ -1,8 +1,4 @@
-"""Makes the record of a request from its log, in the worker: what its events left for later is read, and the rest is common.
-
-What only LlamaIndex says of a request is added here: an agent and its name, errors that the framework swallowed, the grounds of
-contexts that were themselves answers, and what its reader got of a stream.
-"""
+"""Makes the record of a request from its log, in the worker: what its events left for later is read, and the rest is common."""
 
 from __future__ import annotations
 
@@ -24,7 +20,6 @@ from ragspan.request import (
     PayloadMessage,
     RequestTree,
     RerankStep,
-    SearchStart,
     SeenDocuments,
     Step,
     SynthesisStart,
@@ -39,10 +34,10 @@ from ragspan.request import (
     unescaped,
 )
 from ragspan_llama_index.classes import UUID_LENGTH
-from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import text_shown
 from ragspan_llama_index.streams import Stream
 
+_ENGINES = (Step, SynthesisStep)
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
 """Errors that steer a workflow; nobody hides them from anybody."""
@@ -50,46 +45,48 @@ _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "Sto
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
     """The record of a finished request; None when nothing was answered."""
-    read = _read(log)
-    tree = _tree_of(read)
-    about = log.about
+    tree, about = tree_inside(log), log.about
     if "asked" in about and isinstance(tree.inputs, (Opaque, list)):
         tree.inputs = about["asked"]
-    if about.get("is_run") and tree.noted is None and not tree.output:
-        tree.output = _last_streamed(tree)  # it gave its answer as events
-    in_block = _answers_in_block(tree) if log.grouped else []
-    tree.output = "\n".join(in_block) if in_block else tree.output  # all that was asked for inside may be in the answer
+    if about.get("is_run") and tree.noted is None and not tree.output:  # it gave its answer as events
+        said = (step.said for step in reversed(tree.answering_models) if step.tokens)
+        tree.output = next(filter(None, said), None)
+    in_block = []
+    if (
+        log.grouped
+    ):  # what engines answered in the block, and the last model that was asked by itself: all may be in the answer
+        top = [step for step in tree.steps if step.parent is None]
+        in_block = [step.output for step in top if type(step) in _ENGINES and isinstance(step.output, str)]
+        in_block += [step.said for step in top if isinstance(step, ModelStep)][-1:]
+        tree.output = "\n".join(in_block) or tree.output
     record = record_of(tree)
     if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
         return None  # a run that did other work: it read documents in, say
     if in_block:
         record = replace(record, response=in_block[-1])
-    if record.status != "complete":
+    is_complete = record.status == "complete"
+    if not is_complete:
         record = replace(record, response=about["awaited"].text() if "awaited" in about else None)
     answers = list(_answers_in(tree, record.question))
     contexts = list(_as_given(record.contexts or (), tree, {text for text, _ in answers}, record.response))
     is_agent = record.is_agent or bool(about.get("is_agent"))
-    errors = [event.payload.name for event in read.history if event.kind is EventKind.ERROR]
+    errors = dict.fromkeys(event.payload.name for event in log.history if event.kind is EventKind.ERROR)
     return replace(
         record,
         contexts=record.contexts and tuple(contexts),
         evidence=originals_of(contexts, answers),
         is_agent=is_agent,
         name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
-        swallowed_errors=tuple(name for name in dict.fromkeys(errors) if name not in _NO_ERRORS)
-        if record.status == "complete"
-        else (),
+        swallowed_errors=tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else (),
     )
 
 
-def tree_inside(log: RequestLog, around: Mapping[RunKey, Step]) -> RequestTree:
-    """The tree of what happened inside another framework's request, by the steps around its outermost ones."""
-    return _tree_of(_read(log), around)
+def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
+    """The tree of what happened, also inside another framework's request, by the steps around its outermost ones.
 
-
-def _tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
-    """The tree, with the prompts that templates were filled for; a synthesizer without nodes asks nobody."""
-    tree = tree_of(log, around)
+    It has the prompts that templates were filled for; a synthesizer without nodes asks nobody.
+    """
+    tree = tree_of(_read(log), around)
     models = tree.all_of(ModelStep)
     for step in list(tree.steps):
         if isinstance(step.output, FilledPrompt) and not step.output.messages and step.parent is not None:
@@ -112,34 +109,26 @@ def _as_given(
     Where it was given the answers of earlier calls, these are its contexts, and what they rest on is evidence behind them.
     """
     synthesis = next(reversed(tree.all_of(SynthesisStep)), None)
-    given = [] if synthesis is None else [pair for found in documents_in(synthesis.inputs) for pair in found]
-    models = [model for model in tree.all_of(ModelStep) if synthesis is not None and model.is_within(synthesis)]
-    if (
-        synthesis is not None
-        and synthesis.output == response
-        and any(each.text.strip() in answers for each, _ in given)
-    ):
+    if synthesis is None:
+        yield from contexts
+        return
+    given = [pair for found in documents_in(synthesis.inputs) for pair in found]
+    if synthesis.output == response and any(each.text.strip() in answers for each, _ in given):
         handed = {text for document, _ in given for text in (document.text, document.written)}
         contexts = [context for context in contexts if context.text in handed] or contexts
-    prompts = [unescaped(part.text) for model in models for part in model.messages]
+
+    @cache
+    def prompts() -> list[str]:
+        models = [model for model in tree.all_of(ModelStep) if model.is_within(synthesis)]
+        return [unescaped(part.text) for model in models for part in model.messages]
+
     for context in contexts:
         own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
         wide = pairs[0][0].written if pairs else None
-        if wide and wide != context.text and any(wide in each for each in prompts):
+        if wide and wide != context.text and any(wide in each for each in prompts()):
             own = replace(context, text=wide)  # where the framework writes a list of texts, with escapes
-        yield from (replace(own, score=score) for score in [score for _, score in pairs] or [own.score])
-
-
-def _answers_in_block(tree: RequestTree) -> list[str]:
-    """What engines answered in a `ragspan.capture` block, and the last model that was asked by itself."""
-    top = [step for step in tree.steps if step.parent is None]
-    engines = [step.output for step in top if type(step) in (Step, SynthesisStep) and isinstance(step.output, str)]
-    return [*engines, *[step.said for step in top if isinstance(step, ModelStep)][-1:]]
-
-
-def _last_streamed(tree: RequestTree) -> str | None:
-    said = (step.said for step in reversed(tree.answering_models) if step.tokens)
-    return next(filter(None, said), None)
+        for score in [score for _, score in pairs] or [own.score]:
+            yield own if score == own.score else replace(own, score=score)
 
 
 def _answers_in(
@@ -160,7 +149,7 @@ def _answers_in(
         if isinstance(step, ModelStep):
             if " " in step.said.strip():
                 yield step.said.strip(), partial(contexts_of, step)
-        elif type(step) in (Step, SynthesisStep) and step.parent is not None and isinstance(step.output, str):
+        elif type(step) in _ENGINES and step.parent is not None and isinstance(step.output, str):
             inner = [model for model in models if model.is_within(step)]
             if inner and step.output.strip():
                 yield step.output.strip(), partial(contexts_of, inner[-1])
@@ -170,43 +159,40 @@ def _answers_in(
 
 
 def _read(log: RequestLog) -> RequestLog:
-    """The log with texts in place of streams and files, and with nodes as the framework writes them."""
+    """The log with texts in place of streams, and with nodes as the framework writes them."""
     read = copy.copy(log)
     read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
     history = log.history
     starts = {event.run: event for event in history if event.kind is EventKind.START}
-    left_out = set(_only_handing_on(history))
-    left_out |= {
-        event.run for event in history if event.kind is EventKind.END and _found_tools(event, starts.get(event.run))
-    }
-    read.streams = {**log.streams, **_streams_of_models(history)}
-    known = {each.text: each for event in history for found in documents_in(event.payload) for each, _ in found}
-    for event in history:
-        if event.kind is EventKind.START and isinstance(
-            event.about, SynthesisStart
-        ):  # or texts that a program handed over
+    models = [event for event in starts.values() if isinstance(event.about, ModelStart)]
+    left_out = set()
+    for outer, inner in pairwise(models):  # asynchronous streams that only read a synchronous one, as by default
+        method = str(inner.run)[len(inner.about.name) + 1 : -UUID_LENGTH]
+        if method.startswith("stream") and str(outer.run).startswith(f"{inner.about.name}.a{method}-"):
+            left_out.add(outer.run)
+    if log.streams:
+        read.streams = {**log.streams, **_streams_of_models(history)}
+    for event in list(starts.values()):
+        if isinstance(event.about, SynthesisStart) and any(isinstance(one, str) for one in event.payload):
+            # A program handed texts over, perhaps those of documents.
+            known = {each.text: each for one in history for found in documents_in(one.payload) for each, _ in found}
             given = [
                 known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in event.payload
             ]
             starts[event.run] = event._replace(payload=given)
     _note_written(history, starts)
-    events = (
-        _read_event(starts.get(event.run, event) if event.kind is EventKind.START else event, read) for event in history
-    )
-    read.events = [tuple(event) for event in events if event.run not in left_out]
+    read.events = [tuple(_read_event(event, starts, read)) for event in history if event.run not in left_out]
     return read
 
 
-def _read_event(event: Event, log: RequestLog) -> Event:
+def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -> Event:
     kind, payload = event.kind, event.payload
     if isinstance(payload, Stream):
         if event.run == log.root and (payload.aborted or payload.noted is not None):
             return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
         return event._replace(payload=payload.text())
-    if kind is EventKind.START and isinstance(event.about, SearchStart):
-        return event._replace(about=event.about._replace(span=log.about.get("spans", {}).get(event.run)))
-    if kind is EventKind.START and not isinstance(event.about, SynthesisStart):
-        return event._replace(payload=_without_files(payload))
+    if kind is EventKind.START:
+        return starts[event.run]
     if kind is EventKind.FILLED:
         return event._replace(payload={str(place): text for place, text in enumerate(payload)})
     if kind is EventKind.REREAD:
@@ -257,35 +243,3 @@ def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
             found = {run: stream for run, stream in found.items() if stream is not answers[around]}
             found[model] = answers[around]
     return found
-
-
-def _only_handing_on(history: Iterable[Event]) -> Iterator[RunKey]:
-    """The calls of asynchronous streams that only read a synchronous one, as the framework's defaults do."""
-    models = [event for event in history if event.kind is EventKind.START and isinstance(event.about, ModelStart)]
-    for outer, inner in pairwise(models):
-        method = str(inner.run)[len(inner.about.name) + 1 : -UUID_LENGTH]
-        if method.startswith("stream") and str(outer.run).startswith(f"{inner.about.name}.a{method}-"):
-            yield outer.run
-
-
-def _found_tools(end: Event, start: Event | None) -> bool:
-    """Whether a search found tools, among which an agent chooses, and no documents."""
-    if start is None or not isinstance(start.about, SearchStart):
-        return False
-    found = [document for documents in documents_in(end.payload) for document, _ in documents]
-    return bool(found) and all(
-        each.text.startswith(f"Tool name: {each.metadata.get('name')}\nTool description: ") for each in found
-    )
-
-
-def _without_files(payload: Any) -> Any:
-    """Messages with the texts of their files; of those that are not a text, only that they are there is kept."""
-    if isinstance(payload, dict):
-        return {name: _without_files(value) for name, value in payload.items()}
-    if isinstance(payload, list):
-        return list(map(_without_files, payload))
-    if not isinstance(payload, PayloadMessage) or isinstance(payload.content, str):
-        return payload
-    read = [(each, each.text() if isinstance(each, File) else each) for each in payload.content]
-    unread = [each.end for each, text in read if isinstance(each, File) and text is None]
-    return replace(payload, content="\n".join(text for _, text in read if text is not None), unread=unread)

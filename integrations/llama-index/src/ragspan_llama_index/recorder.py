@@ -1,14 +1,10 @@
-"""Notes the framework's spans and events in the log of their request, on the request path.
-
-A call belongs to the request of the span around it. Spans are followed until their request ends; later events are ignored.
-`ragspan.capturing.open_requests` has the other guarantees. Nothing is decided here that can be decided later: `record` makes
-the record of a log, in the worker.
-"""
+"""Notes the framework's spans and events in the log of their request, on the request path; `record` decides, in the worker."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from sys import modules
 from time import time_ns
 from typing import Any
@@ -25,7 +21,7 @@ from ragspan.capturing import (
 )
 from ragspan.messages import NotedError, note_error
 from ragspan.records import RecordSink, RetrievedContext
-from ragspan.safe_copy import class_name, fields_of, has_plain_dict, kept_entries, remember
+from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
 from ragspan_llama_index.classes import (
@@ -38,7 +34,7 @@ from ragspan_llama_index.classes import (
     facts_about,
 )
 from ragspan_llama_index.nodes import documents_now, documents_of
-from ragspan_llama_index.openinference import OPENINFERENCE, is_active, note_search, span_of
+from ragspan_llama_index.openinference import OPENINFERENCE, is_active, span_of
 from ragspan_llama_index.payloads import (
     STARTS,
     Noted,
@@ -47,18 +43,21 @@ from ragspan_llama_index.payloads import (
     texts_given,
 )
 from ragspan_llama_index.record import record_of_log, tree_inside
-from ragspan_llama_index.results import output_or_stream, watch_chat
-from ragspan_llama_index.streams import Place, Stream, StreamListener, reader_or_maker, streams_of
+from ragspan_llama_index.streams import (
+    Place,
+    Stream,
+    StreamListener,
+    output_or_stream,
+    reader_or_maker,
+    streams_of,
+    watch_chat,
+)
 
 _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), True),
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), False),
 }
 """The events that tell something: whether it is a token."""
-_KINDS: dict[int, tuple[bool, bool] | tuple[()]] = {}
-"""Of the classes of events by their identity: whether it tells a token, and whether `has_plain_dict`; nothing of all others."""
-_CLASSES: dict[int, type] = {}
-"""These classes, so that their identities stay their own."""
 _NOTHING = Noted(None)
 _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
@@ -82,8 +81,14 @@ class SpanRecorder:
             sink, record_of_log, tree_inside, on_end=self._on_end, **limits
         )
         self._live = self._requests.live
-        self._listener = StreamListener(self._end_of_stream)
-        self._pulled = self._listener.pulled
+
+        def finish(stream: Stream) -> None:
+            place = stream.place
+            if place is not None and place[0].about.get("awaited") is stream:
+                self._requests.finish(place[0])
+
+        self._pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
+        self._listener = StreamListener(finish, self._pulled)
 
     @property
     def open_spans(self) -> int:
@@ -141,8 +146,6 @@ class SpanRecorder:
             error = GeneratorExit() if err is None else err
             log = place[0]
             is_step = place[1] == id_
-            if is_step and place[2] == "search" and OPENINFERENCE in modules:
-                note_search(log, id_)
             is_shown = is_step and (
                 place[2] not in _ANSWERING or id_ == log.root
             )  # others hand on what an inner step tells
@@ -158,15 +161,10 @@ class SpanRecorder:
     def event(self, event: Any, **__: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            known = _KINDS.get(id(type(event)))
-            if not known:
-                if known is not None:
-                    return
-                known = _kind_of_event(type(event))
-                if not known:
-                    return
-            is_token, is_plain = known
-            own = event.__dict__ if is_plain else fields_of(event)
+            is_token = _EVENTS.get(type(event).__name__)
+            if is_token is None:
+                return
+            own = event.__dict__
             place = self._live.get(own["span_id"])
             if place is None or (is_token and place[3]):  # the words of one inside a synthesis are its answer's
                 return
@@ -245,8 +243,13 @@ class SpanRecorder:
         """A step begins in a request, or a part of a step that does what it does."""
         log, step_id, around, inside_synthesis, others = place
         if inside_synthesis or around in _SYNTHESIS:
-            if role == "chunks" and around == "synthesis":
-                return _note_texts(place, arguments)
+            if (
+                role == "chunks" and around == "synthesis"
+            ):  # it wrote its nodes for the model; later it packs or shortens
+                log.events.append((EventKind.FILLED, step_id, None, time_ns(), texts_given(arguments, log), None))
+                if others:
+                    others.clear()
+                return log, step_id, "chunks", inside_synthesis, None
             if role in _PARTS:
                 return place
             inside_synthesis = True
@@ -267,8 +270,6 @@ class SpanRecorder:
         log.events.append((EventKind.START, span_id, step_id, began_ns, noted.payload, noted.about))
         if noted.filled is not None:
             log.events.append((EventKind.FILLED, span_id, None, began_ns, noted.filled, None))
-        if role == "search" and OPENINFERENCE in modules:
-            note_search(log, span_id)
         if role in _READING and not inside_synthesis:
             log.about["reread"] = True
         if around == "call" and role not in _ASKS:
@@ -292,8 +293,6 @@ class SpanRecorder:
                 noted = end_of_model(result, log)
             elif role == "search" or role == "postprocessing":  # noqa: PLR1714  a set takes longer
                 noted = Noted(documents_of(result, log))
-                if role == "search" and OPENINFERENCE in modules:
-                    note_search(log, span_id)
             elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
                 noted = Noted(output_or_stream(place, result, self._listener))
                 if role == "synthesis":
@@ -325,11 +324,6 @@ class SpanRecorder:
                     return
         self._requests.finish(log)
 
-    def _end_of_stream(self, stream: Stream) -> None:
-        place = stream.place
-        if place is not None and place[0].about.get("awaited") is stream:
-            self._requests.finish(place[0])
-
     def _on_end(self, log: RequestLog) -> None:
         """The request is over: forget its streams, and read nodes again where the answer may rest on them."""
         if log.streams:
@@ -340,18 +334,3 @@ class SpanRecorder:
                 log.note(EventKind.REREAD, "", None, documents_now(log))
         except Exception as problem:  # noqa: BLE001  a program's own class
             self._requests.report(problem)
-
-
-def _kind_of_event(kind: type) -> tuple[bool, bool] | tuple[()]:
-    is_token = _EVENTS.get(class_name(kind))
-    remember(_CLASSES, kind, kind)
-    return remember(_KINDS, kind, () if is_token is None else (is_token, has_plain_dict(kind)))
-
-
-def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
-    """A synthesizer wrote its nodes for the model. Later it only packs or shortens these texts."""
-    log, step_id, _, inside_synthesis, beside = place
-    log.events.append((EventKind.FILLED, step_id, None, time_ns(), texts_given(arguments, log), None))
-    if beside:
-        beside.clear()
-    return log, step_id, "chunks", inside_synthesis, None

@@ -1,13 +1,8 @@
 """Answers that are streamed: what is noted of one, and how it is watched while its user reads it.
 
-Guarantees:
-
-- The user's stream stays one of its kind, as lazy as it was: a token is asked for when the user asks for one, closing reaches
-  the framework's stream at once, errors pass through as the same object.
-- What watches holds the framework's stream and nothing else of the response; only the user holds what watches. A weak
-  reference shows when it is dropped.
-- Context variables are set and put back between two tokens, never across one.
-- A stream may end in any thread, and in the collector: nothing here waits, takes a lock or raises.
+The user's stream stays one of its kind, as lazy as it was. What watches holds the framework's stream and nothing else of the
+response; a weak reference shows when the user drops it. A stream may end in any thread, and in the collector: nothing here waits,
+takes a lock or raises. Context variables are set and put back between two tokens, never across one.
 """
 
 from __future__ import annotations
@@ -17,16 +12,16 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import wrapt
 
-from ragspan.capturing import RequestLog, TokenStream
+from ragspan.capturing import RequestLog, Snapshot, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.safe_copy import fields_of, has_plain_dict, in_class, replace_field
+from ragspan.safe_copy import fields_of, has_plain_dict, in_class, is_list, items_of, replace_field
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.answers import text_of, text_of_tokens
-from ragspan_llama_index.classes import Role
+from ragspan_llama_index.answers import READERS, answer_in, kind_of, output_of, text_of, text_of_tokens
+from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, Role
 
 Place: TypeAlias = tuple[RequestLog, str | None, Role | None, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
@@ -34,17 +29,13 @@ inside a synthesis; and of a writer its stream, of a model's stream the tokens, 
 its nodes for the model, of a call the roles of the steps directly inside it that are not models."""
 
 
-class StreamListener:
-    """Follows the streams of one sink.
+class StreamListener(NamedTuple):
+    """Follows the streams of one sink."""
 
-    Args:
-        on_end: is called once for each stream, when it is over.
-    """
-
-    def __init__(self, on_end: Callable[[Stream], None]) -> None:
-        self.on_end = on_end
-        self.pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-        """The stream whose next token the caller is making: many models are asked only then. Each sink has its own of them."""
+    on_end: Callable[[Stream], None]
+    """Is called once for each stream, when it is over."""
+    pulled: ContextVar[Stream | None]
+    """The stream whose next token the caller is making: many models are asked only then. Each sink has its own of them."""
 
 
 class Stream(TokenStream):
@@ -58,7 +49,7 @@ class Stream(TokenStream):
     def __init__(self, place: Place, listener: StreamListener) -> None:
         super().__init__()
         self.place: Place | None = place
-        self.is_watched = False
+        self.is_watched = True
         self.over = False
         self.aborted = False
         self.noted: NotedError | None = None
@@ -67,30 +58,19 @@ class Stream(TokenStream):
         self._last: Any = None
         self._plain_kind: type | None = None  # of chunks whose fields are in their dictionary
         self._reference: weakref.ref[Any] | None = None
-        self._reader: _Reader | None = None
 
     def text(self) -> str | None:
         return text_of_tokens(self.tokens)
 
-    def follow(self, thing: Any) -> None:
-        """End as aborted when this, which the user holds, is gone."""
-        self._reference = weakref.ref(thing, lambda _: self.abandon())
-
     def belongs_to(self, thing: Any) -> bool:
         return self._reference is not None and self._reference() is thing
 
-    def watch_reader(self, response: Any) -> None:
-        """Note when the user stops reading what the framework reads for the user and for the memory."""
-        self._reader = self._reader or _Reader(response, self._end_reading)
-
-    def _end_reading(self, read: str | None) -> None:
-        """The user stopped; what was read is given if there was more."""
-        if self.noted is not None:
-            return
-        if read is not None:
-            self.aborted, self.tokens, self._last = True, [read], None
-        if read is not None or self.over:
-            self._finish()
+    def follow(self, thing: Any) -> Stream:
+        """End as aborted when this, which the user holds, is gone."""
+        self._reference = weakref.ref(thing, lambda _: self.abandon())
+        if self.place is not None:
+            self.place[0].streams[id(self)] = self
+        return self
 
     def add(self, token: Any) -> None:
         """Add a token: a text, or of a structured answer an object."""
@@ -118,33 +98,26 @@ class Stream(TokenStream):
             self.add(plain_text(delta) or "")
 
     def abandon(self) -> None:
-        """What the user held is gone, or closed; a chat engine's stream that nobody reads was read by the framework."""
-        if self.over:
-            self._finish()
-        else:
+        """What the user held is gone, or closed."""
+        if not self.over:
             self.aborted = True
             self.complete()
 
     def fail(self, error: BaseException) -> None:
         """The error is not kept, for it would keep the request's frames alive."""
-        if self.over:
-            return
-        if is_abandonment(error):
-            self.aborted = True
-        else:
-            self.noted = note_error(error)
-        self.complete()
+        if not self.over:
+            if is_abandonment(error):
+                self.aborted = True
+            else:
+                self.noted = note_error(error)
+            self.complete()
 
     def complete(self) -> None:
-        """All of it was read from the model; the user may still be reading it, or begin to."""
+        """All of it was read."""
+        self.over = True
+        tell = self._on_end
         self._settle()
-        self.over = True
-        if self._reader is None or self.aborted or self.noted is not None or self._reader.is_over:
-            self._finish()
-
-    def _finish(self) -> None:
-        tell, self._on_end = self._on_end, None
-        self.over = True
+        self._on_end = None
         if tell is not None:
             tell(self)
         self.place = None
@@ -158,7 +131,7 @@ class Stream(TokenStream):
     def forget(self) -> None:
         """Report nothing any more; tokens still pass."""
         self._settle()
-        self._on_end = self._reference = self.place = self._reader = None
+        self._on_end = self._reference = self.place = None
 
 
 def streams_of(log: RequestLog) -> list[Stream]:
@@ -171,6 +144,74 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
     if reader is None or reader[0] is not maker[0]:
         return maker
     return maker if maker[2] == "synthesis" and not reader[3] else reader
+
+
+# Results
+
+
+def output_or_stream(place: Place, result: Any, listener: StreamListener) -> Snapshot:
+    """What a call or a synthesis returned: a `Stream`, if the answer is one."""
+    log, kind = place[0], kind_of(result)
+    if kind in READERS:
+        text = READERS[kind](fields_of(result))
+        return text if text is None else log.count(text)
+    part = result if kind is not None else answer_in(result)
+    kind = kind_of(part)
+    if kind in STREAMS:
+        own = fields_of(part)
+        source, text = own.get("response_gen"), plain_text(own.get("response_txt"))
+        stream = _known(log, source)
+        if stream is not None or text is not None:
+            return stream or log.count(text or "")  # the framework has read it by itself
+        stream = Stream(place, listener)
+        watching = _watched(source, stream, stream.add, is_async=kind == "AsyncStreamingResponse")
+        if watching is None:  # a list, say: it is all there
+            return text_of_tokens(items_of(source) or ()) if is_list(source) else None
+        return stream.follow(_inside(watching)) if replace_field(part, "response_gen", watching) else None
+    if kind == CHAT_STREAM:  # its user reads the model's stream where no writer does
+        return watch_chat(place, part, listener, only_known=fields_of(part).get("is_writing_to_memory") is not False)
+    if kind == GENERATOR:  # the framework's own, or fed by one; a generator of the program's own is not watched
+        return _known(log, part) or next((one for one in reversed(streams_of(log)) if not one.over), None)
+    return output_of(part, log)
+
+
+def watch_chat(place: Place, response: Any, listener: StreamListener, *, only_known: bool = False) -> Stream:
+    """A chat engine's stream; it is about to be read, for the user and for the memory, unless `only_known`."""
+    stream = _known(place[0], response)
+    if stream is None:
+        stream = Stream(place, listener).follow(response)
+        stream.is_watched = False
+    if not stream.is_watched and not only_known:
+        stream.is_watched = True
+        for name, is_async in (("chat_stream", False), ("achat_stream", True)):
+            watching = _watched(fields_of(response).get(name), stream, stream.add_delta, is_async=is_async)
+            if watching is not None:
+                replace_field(response, name, watching)
+    return stream
+
+
+def _known(log: RequestLog, source: Any) -> Stream | None:
+    """The stream that is watched already."""
+    streams = streams_of(log) if log.streams else ()
+    return next((known for known in streams if known.belongs_to(_inside(source))), None)
+
+
+def _inside(source: Any) -> Any:
+    """What takes the tokens out of a stream that is watched, bare or in another instrumentation's wrapper."""
+    return getattr(source, "_self_watching", source)
+
+
+def _watched(source: Any, stream: Stream, note: Callable[[Any], None], *, is_async: bool) -> Any:
+    """The same stream, giving its tokens to `note`, a method of `stream`; None if it cannot be watched.
+
+    `is_async` is what its response says. The source does not show it: other instrumentations put in objects that look
+    like both kinds.
+    """
+    if in_class(type(source), "__anext__" if is_async else "__next__") is None:
+        return None
+    if is_async:
+        return _WatchedAsync(source, stream, _noting_async(source, stream, note))
+    return _Watched(source, stream, _noting(source, stream, note))
 
 
 # What stands in for the framework's streams
@@ -276,77 +317,3 @@ async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]
             with contextlib.suppress(AttributeError):
                 await source.aclose()
             raise
-
-
-def watched(source: Any, stream: Stream, note: Callable[[Any], None], *, is_async: bool) -> Any:
-    """The same stream, giving its tokens to `note`, a method of `stream`; None if it cannot be watched.
-
-    `is_async` is what its response says. The source does not show it: other instrumentations put in objects that look
-    like both kinds.
-    """
-    if in_class(type(source), "__anext__" if is_async else "__next__") is None:
-        return None
-    if is_async:
-        return _WatchedAsync(source, stream, _noting_async(source, stream, note))
-    return _Watched(source, stream, _noting(source, stream, note))
-
-
-def inside(source: Any) -> Any:
-    """What takes the tokens out of a stream that is watched, bare or in another instrumentation's wrapper."""
-    return getattr(source, "_self_watching", source)
-
-
-# Who reads a chat engine's stream: the framework reads it from the model, into a queue, and the user reads the queue. The
-# user's generator waits for the framework's writer when it ends, however it ends. So what stands in for the writer hears of it.
-
-_WRITERS = ("write_response_to_history_thread", "awrite_response_to_history_task")
-_QUEUES = (("queue", "queue"), ("aqueue", "_queue"))  # with the place of a queue's items
-
-
-class _Reader:
-    """The user, as the reader of a chat engine's stream.
-
-    Args:
-        response: what the engine gave.
-        on_end: is called when the user stops reading, with what was read, or None where that is all.
-    """
-
-    def __init__(self, response: Any, on_end: Callable[[str | None], None]) -> None:
-        self._response = weakref.ref(response)
-        self._on_end = on_end
-        writers = [(name, own) for name in _WRITERS if (own := fields_of(response).get(name)) is not None]
-        self.is_over = not writers
-        """The user has stopped, or it will not be seen."""
-        for name, writer in writers:
-            replace_field(response, name, _Writer(writer, self))
-
-    def end(self) -> None:
-        """The user's generator has come to its end, or is closed."""
-        read, own = self._read(), fields_of(self._response())
-        if self.is_over or not read:  # the program itself waits for the writer
-            return
-        self.is_over = True
-        left = own.get("is_done") is not True or any(
-            fields_of(own.get(name)).get(items) for name, items in _QUEUES if own.get(name) is not None
-        )
-        with contextlib.suppress(Exception):
-            self._on_end(read if left else None)
-
-    def _read(self) -> str:
-        return plain_text(fields_of(self._response()).get("unformatted_response")) or ""
-
-
-class _Writer(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
-    """The thread or task that reads the stream from the model."""
-
-    def __init__(self, writer: Any, reader: _Reader) -> None:
-        super().__init__(writer)
-        self._self_reader = reader
-
-    def join(self, timeout: float | None = None) -> None:
-        self._self_reader.end()
-        self.__wrapped__.join(timeout)
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        self._self_reader.end()
-        return (yield from self.__wrapped__.__await__())

@@ -1,12 +1,9 @@
-"""The command `ragspan worker`, and the worker's health page for Kubernetes' probes and for people.
-
-`/healthz` is 200 as long as the worker's loop turns, also while the broker is away: a restart would not bring the broker back.
-`/readyz` is 200 while records can come. Both return the counts as JSON. A connection that is silent for five seconds ends.
-"""
+"""The command `ragspan worker`, and the worker's health page for Kubernetes' probes and for people."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -24,7 +21,7 @@ from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 if TYPE_CHECKING:  # not loaded before they are needed
     import socket
 
-    from ragspan_nats.worker import Worker, WorkerStats
+    from ragspan_nats.worker import WorkerStats
 
 _SILENCE = 5.0  # seconds that a connection may be silent
 _DEFAULTS = WorkerOptions()
@@ -52,9 +49,6 @@ def worker(
     max_deliveries: Annotated[
         int, typer.Option(metavar="N", help="Of a record, before it becomes a dead letter.")
     ] = _DEFAULTS.max_deliveries,
-    max_ack_pending: Annotated[
-        int, typer.Option(metavar="N", help="Records that all workers together may have in flight.")
-    ] = _DEFAULTS.max_ack_pending,
     drain_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="For what is in flight, after SIGTERM; the rest is given back.")
     ] = _DEFAULTS.drain_timeout,
@@ -86,7 +80,6 @@ def worker(
         concurrency=settings.concurrency,
         ack_wait=ack_wait,
         max_deliveries=max_deliveries,
-        max_ack_pending=max_ack_pending,
         drain_timeout=drain_timeout,
         export_retry_timeout=export_retry_timeout,
     )
@@ -101,8 +94,18 @@ def worker(
         f"{', '.join(settings.metrics)} by {settings.judge}{page}",
         err=True,
     )
+
+    async def run() -> None:
+        call_at_signals(made.stop)
+        served = await serve_health(listener, made.stats) if listener is not None else None
+        try:
+            await made.run()
+        finally:
+            if served is not None:
+                served.close()
+
     try:
-        asyncio.run(_until_stopped(made, listener))
+        asyncio.run(run())
     finally:
         stats = made.stats()
         nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
@@ -110,40 +113,28 @@ def worker(
         typer.echo(f"ragspan worker: {scored} scored, {nacked} given back, {dead_lettered} put aside", err=True)
 
 
-async def _until_stopped(worker: Worker, listener: socket.socket | None) -> None:
-    call_at_signals(worker.stop)
-    page = await serve_health(listener, worker.stats) if listener is not None else None
-    try:
-        await worker.run()
-    finally:
-        if page is not None:
-            page.close()
-
-
 async def serve_health(listener: socket.socket, look: Callable[[], WorkerStats]) -> asyncio.Server:
-    """Serve a worker's health by HTTP, in this event loop; `look` returns the worker's state."""
+    """Serve a worker's health by HTTP, in this event loop; `look` returns the worker's state.
+
+    `/healthz` is 200 as long as the worker's loop turns, also while the broker is away: a restart would not bring the broker
+    back. `/readyz` is 200 while records can come. Both return the counts as JSON.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with contextlib.suppress(asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SILENCE)
-            writer.write(_reply(look(), *head.split(b" ", 2)))
-        except (asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-            pass  # it hung up, said nothing, or too much
-        finally:
-            writer.close()
+            method, path = [*head.split(b" ", 2), b""][:2]
+            stats = look()
+            is_well = {b"/healthz": True, b"/readyz": stats.ready}.get(path.partition(b"?")[0])
+            status, page = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE, asdict(stats)
+            if is_well is None:
+                status, page = HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
+            body = json.dumps(page).encode()
+            lines = [
+                f"HTTP/1.1 {status.value} {status.phrase}",
+                *("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close"),
+            ]
+            writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if method == b"HEAD" else body))
+        writer.close()
 
     return await asyncio.start_server(answer, sock=listener)
-
-
-def _reply(stats: WorkerStats, method: bytes, path: bytes = b"", *_: bytes) -> bytes:
-    is_well = {b"/healthz": True, b"/readyz": stats.ready}.get(path.partition(b"?")[0])
-    status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-    page = asdict(stats)
-    if is_well is None:
-        status, page = HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
-    body = json.dumps(page).encode()
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + (b"" if method == b"HEAD" else body)

@@ -1,20 +1,9 @@
-"""The connection to the broker, the streams and the workers' consumer.
-
-Guarantees:
-- `client` waits until there is a connection. The client of nats-py reconnects by itself; where it has given up for good,
-  because a server refused it, a new one is made.
-- After each connect `prepare` runs before anybody gets the client.
-- If the address or a certificate authority asks for encryption, no secret is sent without it.
-- No log line holds a secret, and none is written more than once a minute.
-
-All of it runs in one event loop.
-"""
+"""The connection to the broker, which is there whenever the broker is; and the streams. All in one event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +12,7 @@ from nats.errors import UnexpectedEOF
 
 from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
+from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:
     from nats.js import JetStreamContext
@@ -37,8 +26,7 @@ _DEAD_LETTER_BYTES = 256 * 1024 * 1024  # the oldest are deleted for new ones
 _DEAD_LETTER_AGE = 30 * 24 * 3600.0  # seconds
 _EXISTS = 10058  # error code: the stream exists, with other settings than ours
 _MAX_SAID = 200  # characters of an error in the log
-_VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.IGNORECASE)
-_NAMED = 3  # parts of a subject that tell what is not permitted; the others are names and numbers
+_VIOLATION = "permissions violation"
 
 
 class BrokerClient(Client):
@@ -47,8 +35,7 @@ class BrokerClient(Client):
     - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
       can leave that out and would get the password.
     - A server stores any bytes as headers. Some of them make the client stop reading for good.
-    - Before it reconnects, nats-py waits up to a quarter of an hour for bytes that a dead network does not take, and it leaves
-      connections open on which a server did not greet it or refused it.
+    - Before it reconnects, nats-py waits up to a quarter of an hour for bytes that a dead network does not take.
 
     Args:
         must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
@@ -73,10 +60,6 @@ class BrokerClient(Client):
         self.abort()
         await super()._process_op_err(e)
 
-    async def _select_next_server(self) -> None:
-        self.abort()
-        await super()._select_next_server()
-
     def abort(self) -> None:
         """Drop the connection without waiting for the network."""
         writer = getattr(self._transport, "_io_writer", None)
@@ -85,13 +68,15 @@ class BrokerClient(Client):
 
 
 class BrokerConnection:
-    """A client of nats-py that is there whenever the broker is.
+    """A client of nats-py that is there whenever the broker is: it reconnects, and a new one is made where it has given up for good.
+
+    No log line holds a secret.
 
     Args:
         access: the broker.
         name: the connection's name in the broker's statistics.
         log: gets a line when the broker is away.
-        prepare: called with the client after each connect. If it raises, `client` raises the same.
+        prepare: called with the client after each connect, before anybody gets it. If it raises, `client` raises the same.
     """
 
     def __init__(
@@ -149,6 +134,12 @@ class BrokerConnection:
         """Connect a new client, however long it takes."""
         self._is_prepared = False
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
+
+        async def disconnected() -> None:
+            self._is_prepared = False
+            if self._client is not None:
+                self._log.report("broker", "the connection to the broker at %s is lost", self._access.place)
+
         try:
             await client.connect(
                 **self._access.options(),
@@ -159,7 +150,7 @@ class BrokerConnection:
                 ping_interval=_PING_INTERVAL,
                 flush_timeout=_CONNECT_TIMEOUT,
                 error_cb=self._failed,
-                disconnected_cb=self._disconnected,
+                disconnected_cb=disconnected,
             )
         except BaseException as error:
             await _close(client)
@@ -170,22 +161,12 @@ class BrokerConnection:
         else:
             self._client = client
 
-    async def _disconnected(self) -> None:
-        self._is_prepared = False
-        if self._client is not None:
-            self._log.report("broker", "the connection to the broker at %s is lost", self._access.place)
-
     async def _failed(self, error: Exception) -> None:
-        if isinstance(error, UnexpectedEOF):  # `_disconnected` logs it
-            return
-        # Without our credentials: the client gets them apart from the addresses. One kind must not hide another.
-        kind, words = type(error).__name__, "the broker at %s cannot be used: %s"
-        if isinstance(error, OSError):
-            kind = "broker"
-        elif (violation := _VIOLATION.search(str(error))) is not None:
-            kind = f"{violation[1]} {violation[2].split('.')[:_NAMED]}"
-            words = "the broker at %s does not permit it: %s; docs/fleet.md lists what each user needs"
-        self._log.report(kind, words, self._access.place, error_text(error))
+        if not isinstance(error, UnexpectedEOF):  # which `disconnected` logs
+            # Without our credentials: the client gets them apart from the addresses. One kind must not hide another.
+            text = error_text(error)
+            kind = text if _VIOLATION in text.lower() else type(error).__name__
+            self._log.report(kind, "the broker at %s cannot be used: %s", self._access.place, text)
 
 
 def error_text(error: BaseException) -> str:
@@ -209,58 +190,30 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
     from nats.js.errors import APIError, NotFoundError
 
-    common: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": stream.replicas}
-    records = StreamConfig(
-        name=stream.name,
-        description="Answers that wait to be scored by ragspan's workers",
-        subjects=[stream.records],
-        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
-        discard=DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
-        max_msgs=stream.max_records,
-        max_bytes=stream.max_bytes,
-        max_age=stream.max_age,
-        duplicate_window=min(stream.duplicate_window, stream.max_age),
-        **common,
-    )
-    dead_letters = StreamConfig(
-        name=stream.dead_stream,
-        description="Records that ragspan's workers could not score, with the reasons",
-        subjects=[stream.dead_letters],
-        discard=DiscardPolicy.OLD,  # a full stream must not stop the workers
-        max_bytes=_DEAD_LETTER_BYTES,
-        max_age=_DEAD_LETTER_AGE,
-        duplicate_window=min(stream.duplicate_window, _DEAD_LETTER_AGE),
-        **common,
-    )
-    for config in (records, dead_letters):
+    records: dict[str, Any] = {
+        "description": "Answers that wait to be scored by ragspan's workers",
+        "subjects": [stream.records],
+        "retention": RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
+        "discard": DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
+        "max_msgs": stream.max_records,
+        "max_bytes": stream.max_bytes,
+        "max_age": stream.max_age,
+    }
+    dead_letters: dict[str, Any] = {
+        "description": "Records that ragspan's workers could not score, with the reasons",
+        "subjects": [stream.dead_letters],
+        "discard": DiscardPolicy.OLD,  # a full stream must not stop the workers
+        "max_bytes": _DEAD_LETTER_BYTES,
+        "max_age": _DEAD_LETTER_AGE,
+    }
+    for name, given in ((stream.name, records), (stream.dead_stream, dead_letters)):
         try:
-            await jetstream.stream_info(config.name or "")
+            await jetstream.stream_info(name)
         except NotFoundError:  # noqa: PERF203 - there are two
+            window = min(stream.duplicate_window, given["max_age"])
+            common = {"storage": StorageType.FILE, "num_replicas": stream.replicas, "duplicate_window": window}
             try:
-                await jetstream.add_stream(config)
+                await jetstream.add_stream(StreamConfig(name=name, **given, **common))
             except APIError as error:
                 if error.err_code != _EXISTS:  # somebody else has just made it
                     raise
-
-
-async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions) -> None:
-    """Make the workers' consumer, or change it to these settings.
-
-    It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count deliveries and
-    make a dead letter of the message.
-
-    Raises:
-        nats.errors.Error: the broker does not permit it, or fails.
-    """
-    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-
-    config = ConsumerConfig(
-        durable_name=stream.consumer,
-        filter_subject=stream.records,  # a stream that somebody else made may have other subjects
-        deliver_policy=DeliverPolicy.ALL,
-        ack_policy=AckPolicy.EXPLICIT,
-        ack_wait=options.ack_wait,
-        max_deliver=-1,
-        max_ack_pending=options.max_ack_pending,
-    )
-    await jetstream.add_consumer(stream.name, config)

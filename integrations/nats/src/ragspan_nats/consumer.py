@@ -1,13 +1,7 @@
 """The consumer that all workers share, as one worker uses it: it receives messages and tells the broker how their deliveries end.
 
-Guarantees:
-- Messages are requested only when there is room for them, so none waits here while its `ack_wait` runs out.
-- If the consumer, the stream or the broker is gone, it is asked for again once a second.
-- What the broker does not confirm is sent again, over whatever connection there is. If it never arrives, the broker delivers the
-  message again.
-- A dead letter is stored before its message leaves the stream of records.
-
-All of it runs in one event loop.
+Messages are requested only when there is room for them, so none waits here while its `ack_wait` runs out. What the broker does
+not confirm is sent again; if it never arrives, the broker delivers the message again. All of it runs in one event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -23,8 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from ragspan.engine.processing import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, error_text
-from ragspan_nats.message import ENCODING, MESSAGE_ID, BrokerMessage, header_text
+from ragspan_nats.connection import BrokerConnection, ensure_streams, error_text
+from ragspan_nats.message import ENCODING, MESSAGE_ID, BrokerMessage
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
@@ -48,22 +41,17 @@ _HEARTBEAT = 5.0  # seconds between two heartbeats, at most
 _CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _STORED = 10.0  # seconds for a dead letter
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
+_MAX_PENDING = 10_000  # records that all workers together may have in flight
+_MAX_TEXT = 300  # characters of a header
+_BACK_OFF = (
+    5.0,
+    30.0,
+    120.0,
+    600.0,
+)  # seconds to the next delivery of what could not be scored, after the first, the second
 
 Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
 """The results of deliveries in `ragspan.telemetry.semconv`."""
-Reason: TypeAlias = Literal[
-    "judge_outage",
-    "export_failed",
-    "emitter_error",
-    "lost",
-    "stopped",
-    "not_dead_lettered",
-    "not_confirmed",
-    "invalid_record",
-    "redaction_failed",
-    "deliveries_used_up",
-]
-"""Why a delivery was not acknowledged. `docs/fleet.md` explains them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +59,8 @@ class Disposition:
     """How a delivery ends, and why."""
 
     ending: Ending
-    reason: Reason | None = None
-    """None if it is acknowledged."""
+    reason: str | None = None
+    """Why it was not acknowledged, as `docs/fleet.md` explains."""
     detail: str = ""
     """For people; never a text of a user."""
 
@@ -99,8 +87,8 @@ class Delivery:
     """Of its spans, as long as they are open."""
     spans: list[ReadableSpan] = field(default_factory=list)
     """The answer's spans that are to be exported."""
-    span_names: Counter[str] = field(default_factory=Counter)
-    """How many spans of each name were started."""
+    started: int = 0
+    """How many spans were started."""
     is_judging: bool = True
     """Whether it is being scored or waits for that."""
     disposition: Disposition | None = None
@@ -117,38 +105,37 @@ class Delivery:
         return self.disposition is not None and self.disposition.ending == "nacked"
 
 
-@dataclass(kw_only=True, eq=False)
 class Consumer:
-    """The workers' consumer, as one worker uses it."""
+    """The workers' consumer, as one worker uses it; `take` is called with each message."""
 
-    access: BrokerAccess
-    stream: Stream
-    options: WorkerOptions
-    take: Callable[[Delivery], None]
-    """Called with each message."""
-    log: ThrottledLog
-
-    def __post_init__(self) -> None:
-        self._connection = BrokerConnection(self.access, name="ragspan worker", log=self.log, prepare=self._prepare)
-        self._expiry = min(_EXPIRY, self.options.ack_wait / _SHARE)
+    def __init__(
+        self,
+        access: BrokerAccess,
+        stream: Stream,
+        options: WorkerOptions,
+        *,
+        take: Callable[[Delivery], None],
+        log: ThrottledLog,
+    ) -> None:
+        self._stream, self._ack_wait = stream, options.ack_wait
+        self._take, self._log = take, log
+        self._connection = BrokerConnection(access, name="ragspan worker", log=log, prepare=self._prepare)
+        self._expiry = min(_EXPIRY, self._ack_wait / _SHARE)
         self._listening: Client | None = None
         self._inbox = self._request = ""
         self._number = self._left = 0
         self._is_over = asyncio.Event()
+        self.close = self._connection.close
 
     @property
     def is_ready(self) -> bool:
         """Whether messages can come now."""
         return self._connection.ready_client is not None
 
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._connection.close()
-
     async def _prepare(self, client: Client) -> None:
         """Make the streams and the consumer if they are missing, and listen for messages."""
-        await ensure_streams(client.jetstream(), self.stream)
-        await ensure_consumer(client.jetstream(), self.stream, self.options)
+        await ensure_streams(client.jetstream(), self._stream)
+        await ensure_consumer(client, self._stream, self._ack_wait)
         if client is not self._listening:  # nats-py subscribes again by itself after it has reconnected
             self._inbox = client.new_inbox()
             await client.subscribe(f"{self._inbox}.*", cb=self._hear)
@@ -162,34 +149,28 @@ class Consumer:
             self._request = f"{self._inbox}.{self._number}"
             self._is_over.clear()
             request = json.dumps({"batch": number, "expires": int(self._expiry * 1e9)}).encode()
-            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream.name}.{self.stream.consumer}"
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{self._stream.consumer}"
             await client.publish(subject, request, reply=self._request)
             await asyncio.wait_for(self._is_over.wait(), self._expiry + _MARGIN)
         except Exception as error:  # noqa: BLE001 - whatever the broker or the client says, it is asked again
             self._connection.prepare_again()
-            self.log.report("consumer", "records cannot be fetched: %s", error_text(error))
+            self._log.report("consumer", "records cannot be fetched: %s", error_text(error))
             await asyncio.sleep(_PAUSE)
 
     async def _hear(self, message: Msg) -> None:
         """Take a message, or the broker's status of a request. The subject tells them apart; a message may have any headers."""
+        headers = message.headers or {}
         if message.reply.startswith(_HAS_A_MESSAGE):
             self._left -= 1
-            metadata = message.metadata
-            self.take(
-                Delivery(
-                    reply=message.reply,
-                    sequence=metadata.sequence.stream,
-                    number=metadata.num_delivered,
-                    payload=message.data,
-                    headers=message.headers or {},
-                )
-            )
+            sequence, number = message.metadata.sequence.stream, message.metadata.num_delivered
+            reply, payload = message.reply, message.data
+            self._take(Delivery(reply=reply, sequence=sequence, number=number, payload=payload, headers=headers))
         elif message.subject == self._request:
             self._left = 0
-            status = (message.headers or {}).get("Status", "")
+            status = headers.get("Status", "")
             if status not in _USUAL_STATUS:
                 self._connection.prepare_again()
-                self.log.report("consumer", "the broker ended a request for records with status %.20s", status)
+                self._log.report("consumer", "the broker ended a request for records with status %.20s", status)
                 await asyncio.sleep(_PAUSE)
         if self._left <= 0:
             self._is_over.set()
@@ -199,7 +180,7 @@ class Consumer:
 
         A message that is given back gets no heartbeat: it would wait for `ack_wait` in place of its delay.
         """
-        pause = min(self.options.ack_wait / _SHARE, _HEARTBEAT)
+        pause = min(self._ack_wait / _SHARE, _HEARTBEAT)
         while True:
             await asyncio.sleep(pause)
             try:
@@ -207,53 +188,75 @@ class Consumer:
                     if (client := self._connection.ready_client) is not None and not delivery.is_nacked:
                         await asyncio.wait_for(client.publish(delivery.reply, b"+WPI"), pause)
             except Exception as error:  # noqa: BLE001 - the connection is being lost
-                self.log.report("heartbeat", "the broker could not be told what is in flight: %s", error_text(error))
+                self._log.report("heartbeat", "the broker could not be told what is in flight: %s", error_text(error))
 
     async def end(self, delivery: Delivery, disposition: Disposition) -> Disposition:
         """Tell the broker how a delivery ends, until it confirms that; how it has really ended."""
-        if disposition.ending == "dead_lettered" and not await self._store_dead_letter(delivery, disposition):
-            disposition = Disposition(ending="nacked", reason="not_dead_lettered")
-        if disposition.ending != "nacked":
-            said = b"+ACK"
-        elif disposition is STOPPED:
-            said = b"-NAK"
-        else:
-            said = b"-NAK " + json.dumps({"delay": int(self.options.back_off(delivery.number) * 1e9)}).encode()
+        if disposition.ending == "dead_lettered":
+            try:  # it is stored before its message leaves the stream of records
+                await self._store_dead_letter(delivery, disposition)
+            except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
+                self._log.report("dead_letters", "a record could not be put aside: %s", error_text(error))
+                disposition = Disposition(ending="nacked", reason="not_dead_lettered")
+        said = b"+ACK"
+        if disposition.ending == "nacked":
+            delay = _BACK_OFF[min(delivery.number, len(_BACK_OFF)) - 1]
+            said = b"-NAK" if disposition is STOPPED else b"-NAK " + json.dumps({"delay": int(delay * 1e9)}).encode()
         deadline = Deadline(_RETRY_TIMEOUT)
         while deadline.remaining:
             try:
                 client = await self._connection.client()
                 await client.request(delivery.reply, said, timeout=_CONFIRMATION)
             except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
-                self.log.report("end", "the broker was not reached at the end of a delivery: %s", error_text(error))
+                self._log.report("end", "the broker was not reached at the end of a delivery: %s", error_text(error))
                 await asyncio.sleep(_PAUSE)
             else:
                 return disposition
         return Disposition(ending="nacked", reason="not_confirmed")
 
-    async def _store_dead_letter(self, delivery: Delivery, disposition: Disposition) -> bool:
-        try:
-            client = await self._connection.client()
-            jetstream = client.jetstream(timeout=_STORED)
-            await ensure_streams(jetstream, self.stream)  # somebody may have deleted it
-            # If another worker puts the message aside as well, the stream knows it by this id. A stream that is made anew
-            # counts from 1 again, so the id has a digest of the message, too.
-            digest = hashlib.blake2b(delivery.payload, digest_size=8).hexdigest()
-            headers = {
-                MESSAGE_ID: f"{self.stream.name}-{delivery.sequence}-{digest}",
-                "Ragspan-Record": header_text(delivery.headers.get(MESSAGE_ID, "")),
-                "Ragspan-Reason": disposition.reason or "",
-                "Ragspan-Detail": header_text(disposition.detail),
-                "Ragspan-Deliveries": str(delivery.number),
-            }
-            if ENCODING in delivery.headers:
-                headers[ENCODING] = header_text(delivery.headers[ENCODING])
-            letter = BrokerMessage(payload=delivery.payload, headers=headers)
-            if letter.size > client.max_payload:
-                headers["Ragspan-Detail"] += " (the message itself had no room)"
-                letter = BrokerMessage(payload=b"", headers=headers)
-            await jetstream.publish(self.stream.dead_letters, letter.payload, headers=headers)
-        except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
-            self.log.report("dead_letters", "a record could not be put aside: %s", error_text(error))
-            return False
-        return True
+    async def _store_dead_letter(self, delivery: Delivery, disposition: Disposition) -> None:
+        client = await self._connection.client()
+        jetstream = client.jetstream(timeout=_STORED)
+        await ensure_streams(jetstream, self._stream)  # somebody may have deleted it
+        # If another worker puts the message aside as well, the stream knows it by this id. A stream that is made anew
+        # counts from 1 again, so the id has a digest of the message, too.
+        digest = hashlib.blake2b(delivery.payload, digest_size=8).hexdigest()
+        headers = {
+            MESSAGE_ID: f"{self._stream.name}-{delivery.sequence}-{digest}",
+            "Ragspan-Record": delivery.headers.get(MESSAGE_ID, ""),
+            "Ragspan-Reason": disposition.reason or "",
+            "Ragspan-Detail": disposition.detail,
+            "Ragspan-Deliveries": str(delivery.number),
+        }
+        if ENCODING in delivery.headers:
+            headers[ENCODING] = delivery.headers[ENCODING]
+        for name, text in headers.items():  # one line of printable ASCII
+            headers[name] = "".join(sign if " " <= sign <= "~" else "?" for sign in text[:_MAX_TEXT])
+        letter = BrokerMessage(payload=delivery.payload, headers=headers)
+        if letter.size > client.max_payload:
+            headers["Ragspan-Detail"] += " (the message itself had no room)"
+            letter = BrokerMessage(payload=b"", headers=headers)
+        await jetstream.publish(self._stream.dead_letters, letter.payload, headers=headers)
+
+
+async def ensure_consumer(client: Client, stream: Stream, ack_wait: float) -> None:
+    """Make the workers' consumer, or change it to these settings.
+
+    It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count deliveries and
+    make a dead letter of the message.
+
+    Raises:
+        nats.errors.Error: the broker does not permit it, or fails.
+    """
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+    config = ConsumerConfig(
+        durable_name=stream.consumer,
+        filter_subject=stream.records,  # a stream that somebody else made may have other subjects
+        deliver_policy=DeliverPolicy.ALL,
+        ack_policy=AckPolicy.EXPLICIT,
+        ack_wait=ack_wait,
+        max_deliver=-1,
+        max_ack_pending=_MAX_PENDING,
+    )
+    await client.jetstream().add_consumer(stream.name, config)

@@ -1,7 +1,4 @@
-"""Messages, as they are published and read.
-
-Anybody who may publish to a stream may publish anything, so sizes, headers and payloads are checked when they are read.
-"""
+"""Messages, as they are published and read. Anybody may publish anything, so a reader checks sizes, headers and payloads."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ _MEMORY = 6  # zlib clears a third less memory for each record than by default
 _HEADER_TEXT = re.compile(r"[\x21-\x7e]{1,128}")
 _FRAME = len(b"NATS/1.0\r\n" + b"\r\n")
 _LINE = len(b": " + b"\r\n")
-_MAX_TEXT = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,8 +77,3 @@ def json_in(payload: bytes, headers: Mapping[str, str]) -> bytes:
     if not unpacker.eof:
         raise RecordError(f"the message is cut off, or unpacks to more than {MAX_JSON} bytes")
     return unpacked
-
-
-def header_text(text: str) -> str:
-    """The text as one line of printable ASCII."""
-    return "".join(sign if " " <= sign <= "~" else "?" for sign in text[:_MAX_TEXT])

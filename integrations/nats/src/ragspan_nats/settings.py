@@ -6,7 +6,6 @@ import os.path
 import re
 import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -21,8 +20,6 @@ _VARIABLES = (*_FILES, "inbox_prefix")
 """Fields of `BrokerAccess` that have a variable, `RAGSPAN_NATS_CA_FILE` and so on."""
 _INBOX_PREFIX = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-BACK_OFF = (5.0, 30.0, 120.0, 600.0)
-"""Seconds until a record that could not be scored is delivered again, after its first delivery, its second, and so on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +35,7 @@ class BrokerAccess:
     """`nats://host:4222`, or `tls://host:4222` for an encrypted connection; several with commas between them. It may hold a user
     and a password, or a token; there '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40."""
     credentials_file: str | None = None
-    """A file that `nsc` wrote, with a JWT and the seed of its NKey; or one with the seed of an NKey alone."""
+    """A file that `nsc` wrote, with a JWT and the seed of its NKey."""
     ca_file: str | None = None
     """Certificate authorities to trust in place of the system's."""
     certificate_file: str | None = None
@@ -62,8 +59,6 @@ class BrokerAccess:
     @classmethod
     def from_environment(cls, url: str | None = None) -> BrokerAccess:
         """The broker at this address or at `RAGSPAN_SINK`, with the files of `RAGSPAN_NATS_*`.
-
-        User and password, or a token, stand in the address.
 
         Raises:
             ConfigurationError: there is no address, or address and credentials are not valid.
@@ -92,38 +87,46 @@ class BrokerAccess:
         """
         servers = self._servers()
         name, password = servers[0].username, servers[0].password
+        context = None
+        if self.is_encrypted:
+            try:
+                context = ssl.create_default_context(cafile=self.ca_file)
+                if self.certificate_file is not None:
+                    context.load_cert_chain(self.certificate_file)
+            except (OSError, ssl.SSLError) as error:
+                words = "ca_file or certificate_file cannot be read as certificates"
+                raise ConfigurationError(f"{words}: {type(error).__name__}") from None
         options: dict[str, Any] = {
             "servers": [f"{one.scheme}://{_host(one)}" for one in servers],
             "token" if password is None else "user": None if name is None else unquote(name),
             "password": None if password is None else unquote(password),
-            "nkeys_seed" if self._is_seed() else "user_credentials": self.credentials_file,
+            "user_credentials": self.credentials_file,
             "inbox_prefix": self.inbox_prefix,
-            "tls": self._tls() if self.is_encrypted else None,
+            "tls": context,
         }
         return {name: value for name, value in options.items() if value is not None}
 
     def _servers(self) -> list[SplitResult]:
-        return [_split(url.strip()) for url in self.url.split(",")]
+        """The servers; no message shows the address, for a part of it may be a password."""
+        found = []
+        for url in self.url.split(","):
+            try:
+                parts = urlsplit(url.strip())
+                is_one = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+            except ValueError:
+                is_one = False
+            if not is_one:
+                raise ConfigurationError("the broker's address should be like nats://host:4222 or tls://host:4222")
+            if parts.path.strip("/") or parts.query or parts.fragment:
+                words = "write '/', '?', '#' and '@' in a password as %2F, %3F, %23 and %40"
+                raise ConfigurationError(f"the broker's address goes on after host and port; {words}")
+            found.append(parts)
+        return found
 
-    def _is_seed(self) -> bool:
-        """Whether the file of credentials has no JWT."""
-        if self.credentials_file is None:
-            return False
-        try:
-            return b"JWT" not in Path(self.credentials_file).read_bytes()
-        except OSError as error:
-            raise ConfigurationError(f"credentials_file cannot be read: {type(error).__name__}") from None
 
-    def _tls(self) -> ssl.SSLContext:
-        try:
-            context = ssl.create_default_context(cafile=self.ca_file)
-            if self.certificate_file is not None:
-                context.load_cert_chain(self.certificate_file)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigurationError(
-                f"ca_file or certificate_file cannot be read as certificates: {type(error).__name__}"
-            ) from None
-        return context
+def _host(parts: SplitResult) -> str:
+    host = parts.netloc.rpartition("@")[2]
+    return host if parts.port else f"{host}:{_PORT}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,45 +203,13 @@ class WorkerOptions:
     """Seconds, 1 or more. If the broker gets no heartbeat for so long, it gives the worker's records to others."""
     max_deliveries: int = 5
     """How often a record is delivered before it becomes a dead letter, at least 1."""
-    max_ack_pending: int = 10_000
-    """Records that all workers together may have in flight, at least 1."""
     drain_timeout: float = 25.0
     """Seconds, 0 or more, in which a worker that stops finishes what is in flight. It gives back the rest."""
     export_retry_timeout: float = 600.0
     """Seconds, more than 0, for which the worker keeps scores that the backend does not take. Then it gives the record back."""
 
     def __post_init__(self) -> None:
-        WHOLE.check_fields(self, "concurrency", "max_deliveries", "max_ack_pending")
+        WHOLE.check_fields(self, "concurrency", "max_deliveries")
         number("a number of seconds, 1 or more", lambda seconds: seconds >= 1).check_fields(self, "ack_wait")
         SECONDS.check_fields(self, "drain_timeout")
         SOME_SECONDS.check_fields(self, "export_retry_timeout")
-
-    @property
-    def room(self) -> int:
-        """Records that may be in flight, including those whose scores wait for their export."""
-        return max(256, 4 * self.concurrency)
-
-    def back_off(self, number: int) -> float:
-        """Seconds until the next delivery of a record whose delivery `number`, from 1, failed."""
-        return BACK_OFF[min(number, len(BACK_OFF)) - 1]
-
-
-def _split(url: str) -> SplitResult:
-    # The message must not show the address: a part of it may be a password.
-    try:
-        parts = urlsplit(url)
-        has_host = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        raise ConfigurationError("the broker's address is invalid; write nats://host:4222") from None
-    if parts.scheme not in _SCHEMES or not has_host:
-        raise ConfigurationError("the broker's address should be like nats://host:4222 or tls://host:4222")
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ConfigurationError(
-            "the broker's address goes on after host and port; write '/', '?', '#' and '@' in a password as %2F, %3F, %23 and %40"
-        )
-    return parts
-
-
-def _host(parts: SplitResult) -> str:
-    host = parts.netloc.rpartition("@")[2]
-    return host if parts.port else f"{host}:{_PORT}"

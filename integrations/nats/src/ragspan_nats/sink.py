@@ -1,16 +1,6 @@
-"""The sink: takes captures from the application and publishes them in a thread of its own.
+"""The sink: takes captures from the application and publishes them in a thread of its own, until the stream has acknowledged them.
 
-Guarantees, beyond those of `ragspan.engine.processor`:
-- Each submitted capture ends in exactly one counted way: published, nothing to publish, or dropped with a reason. Published
-  means that the stream has acknowledged it.
-- A broker that is away, slow or full costs records only after the retry timeout, or when the queue is full. While the broker is
-  away nothing is computed: a capture becomes a record when the broker is there.
-- The stream stores a record once, however often it is submitted or published, within the stream's window for duplicates: a message
-  that is published again has the same id.
-- Between two records the interpreter is free for a moment, so that a request waits for the work on one record at most. (The
-  interpreter's own switch comes every five milliseconds. That is far too late for a request that takes thirty.)
-
-Before the first submit there is no thread and no connection. After it the sink lives until `shutdown` or the end of the process.
+Before the first submit there is no thread and no connection. Each submitted capture ends in exactly one counted way.
 """
 
 from __future__ import annotations
@@ -19,11 +9,12 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
-from ragspan.config import DropPolicy, Settings, UnknownContextsRule, is_enabled
+from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason, EngineStats
 from ragspan.engine.processing import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
 from ragspan.exceptions import RecordError
@@ -52,7 +43,7 @@ _REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some m
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # error codes: account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # error codes: the message for the stream, its headers for any stream
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
-_LOOK = 0.2  # seconds between two looks at the workers' consumer
+_NOT_FOUND = 404
 _LONGEST_REQUEST = 1.2  # seconds after which the request of a worker that has died is over
 
 
@@ -68,17 +59,18 @@ class SinkStats(EngineStats):
 class NatsSink(BackgroundProcessor):
     """Publishes captured answers to a JetStream stream, from which `ragspan worker` processes score them.
 
+    A broker that is away, slow or full costs records only after the retry timeout, or when the queue is full. Nothing is
+    computed while it is away. The stream stores a record once, within its window for duplicates, however often it is published.
+
     Args:
         broker: its address, such as `nats://broker:4222`, with the files that `RAGSPAN_NATS_*` name; or a `BrokerAccess`.
         stream: the stream, or its name. Where the stream is missing, the sink makes it with the limits of the `Stream`. Records
             go to the subject `<name>.records`.
-        queue_size: captures that may wait, at least 1.
+        queue_size: captures that may wait, at least 1; when the queue is full, the oldest are dropped.
         queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
-        drop: what is dropped when the queue is full: its `"oldest"` captures, or the `"newest"` one, which is not let in.
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
             stream's window for duplicates, a record whose acknowledgement was lost may be stored twice.
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
-        drain_on_sigterm: let SIGTERM wait in the same way, as in `ScoringEngine`.
         redact: runs over every text of a record before it is published, as in `ScoringEngine`.
         unknown_contexts: with `"prompt"` workers score answers without known documents by the text of their prompts, as in
             `ScoringEngine`; the sink takes it out of the prompts, which stay here unless spans may have content.
@@ -98,10 +90,8 @@ class NatsSink(BackgroundProcessor):
         stream: str | Stream = "ragspan",
         queue_size: int = 2048,
         queue_bytes: int = 64 * 1024 * 1024,
-        drop: DropPolicy = "oldest",
         retry_timeout: float = 600.0,
         exit_timeout: float = 10.0,
-        drain_on_sigterm: bool = True,
         redact: RedactOption = None,
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
@@ -117,16 +107,22 @@ class NatsSink(BackgroundProcessor):
         SECONDS.check("retry_timeout", retry_timeout)
         choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
         self._access, self._stream = broker, stream
-        self._redact = redact_from(redact) if enabled else None
-        self._retry_timeout, self._unknown_contexts = retry_timeout, unknown_contexts
+        self._publishing = partial(
+            Publishing,
+            access=broker,
+            stream=stream,
+            name=name,
+            redact=redact_from(redact) if enabled else None,
+            retry_timeout=retry_timeout,
+            unknown_contexts=unknown_contexts,
+        )
         super().__init__(
             ProcessorOptions(
                 queue_size=queue_size,
                 queue_bytes=queue_bytes,
-                drop=drop,
+                drop="oldest",
                 concurrency=_IN_FLIGHT,
                 exit_timeout=exit_timeout,
-                drain_on_sigterm=drain_on_sigterm,
                 name=name,
             ),
             is_enabled=enabled,
@@ -145,18 +141,33 @@ class NatsSink(BackgroundProcessor):
         Returns:
             Whether one does, None where that is not known, and what was seen, in words.
         """
-        return asyncio.run(_look_for_workers(self._access, self._stream, Deadline(timeout)))
+        return asyncio.run(self._look_for_workers(Deadline(timeout)))
+
+    async def _look_for_workers(self, deadline: Deadline) -> tuple[bool | None, str]:
+        """A worker that has room has a request for records at the broker all the time. One without room has records in flight."""
+        from ragspan_nats.connection import BrokerConnection, error_text
+
+        connection = BrokerConnection(self._access, name="ragspan doctor", log=ThrottledLog())
+        name = self._stream.name
+        try:
+            client = await asyncio.wait_for(connection.client(), deadline.remaining)
+            await asyncio.sleep(min(_LONGEST_REQUEST, deadline.remaining / 4))
+            jetstream = client.jetstream(timeout=max(deadline.remaining / 2, 0.1))
+            info = await jetstream.consumer_info(name, self._stream.consumer)
+        except Exception as error:  # noqa: BLE001 - no permission shows as silence; whatever it is, it is said
+            if getattr(error, "code", None) == _NOT_FOUND:
+                return False, f"no worker has ever asked for the records of the stream {name}"
+            return None, f"whether a worker takes the records of the stream {name} is not known: {error_text(error)}"
+        finally:
+            await connection.close()
+        if info.num_waiting:
+            return True, f"a worker takes the records of the stream {name}"
+        counts = f"{info.num_pending or 0} wait in the stream {name}, {info.num_ack_pending or 0} are in flight"
+        # With records in flight, workers are busy, their judge is away, or they have died.
+        return None if info.num_ack_pending else False, f"no worker takes records: {counts}"
 
     def _make_work(self, log: ThrottledLog) -> Publishing:
-        return Publishing(
-            access=self._access,
-            stream=self._stream,
-            log=log,
-            name=self._processor_options.name,
-            redact=self._redact,
-            retry_timeout=self._retry_timeout,
-            unknown_contexts=self._unknown_contexts,
-        )
+        return self._publishing(log=log)
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:
@@ -199,7 +210,7 @@ class Publishing:
     async def process(self, item: Item) -> Dropped | None:
         """Publish one item, as often as necessary; None if the stream has it."""
         limit = Deadline(self.retry_timeout)
-        connection = self._connection = self._connection or self._new_connection()
+        connection = self._connection or self._open_connection()
         message: BrokerMessage | Dropped | None = None
         while limit.remaining:
             if pause := self._backoff.remaining:
@@ -238,18 +249,18 @@ class Publishing:
 
     async def _message_of(self, item: Item) -> BrokerMessage | Dropped | None:
         """The item's record as a message, or why there is none; None if the item is out already."""
+        # Between two records the interpreter is free for a moment: its own switch comes every five milliseconds, too late for
+        # a request that takes thirty.
         if time.monotonic() - self._worked_until < _CLOSE:
-            time.sleep(_BREATH)  # noqa: ASYNC251 - frees the interpreter; this loop has nothing else to do
+            time.sleep(_BREATH)  # noqa: ASYNC251 - this loop has nothing else to do
         record = await self._redaction.redacted_record(item)
-        message = self._written(record) if isinstance(record, RagRecord) else record
-        self._worked_until = time.monotonic()
-        return message
-
-    def _written(self, record: RagRecord) -> BrokerMessage | Dropped:
-        # Prompts and other texts that only spans show are sent if the application's spans may hold them.
+        if not isinstance(record, RagRecord):
+            return record
         if self.unknown_contexts == "prompt":  # here, where all prompts are
             record = with_prompt_evidence(record)
+        # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         message, error = call_guarded(message_of, record if self._shows_texts else record.without_step_texts())
+        self._worked_until = time.monotonic()
         if message is not None:
             return message
         if isinstance(error, RecordError):
@@ -284,59 +295,24 @@ class Publishing:
             return None
         return "broker_unavailable"
 
-    def _new_connection(self) -> BrokerConnection:
-        from ragspan_nats.connection import BrokerConnection
+    def _open_connection(self) -> BrokerConnection:
+        """The connection of this event loop; it makes missing streams, if it may, and closes at the loop's end."""
+        from ragspan_nats.connection import BrokerConnection, ensure_streams, error_text
 
-        made = BrokerConnection(self.access, name=self.name, log=self.log, prepare=self._make_streams)
+        async def prepare(client: Client) -> None:
+            try:
+                jetstream = client.jetstream(timeout=_PREPARE_TIMEOUT)
+                await asyncio.wait_for(ensure_streams(jetstream, self.stream), _PREPARE_TIMEOUT)
+            except Exception as error:  # noqa: BLE001 - an application that may publish need not be allowed to make streams
+                words = "the stream %s could neither be found nor made: %s; records are published all the same"
+                self.log.report("streams", words, self.stream.name, error_text(error))
 
         async def keep() -> None:
             try:
                 await asyncio.get_running_loop().create_future()
             finally:
-                await made.close()
+                await connection.close()
 
+        connection = self._connection = BrokerConnection(self.access, name=self.name, log=self.log, prepare=prepare)
         self._keeper = asyncio.get_running_loop().create_task(keep())
-        return made
-
-    async def _make_streams(self, client: Client) -> None:
-        """Make missing streams. If that fails, go on: an application that may publish need not be allowed to make streams."""
-        from ragspan_nats.connection import ensure_streams, error_text
-
-        try:
-            jetstream = client.jetstream(timeout=_PREPARE_TIMEOUT)
-            await asyncio.wait_for(ensure_streams(jetstream, self.stream), _PREPARE_TIMEOUT)
-        except Exception as error:  # noqa: BLE001 - publishing may work all the same
-            words = "the stream %s could neither be found nor made: %s; records are published all the same"
-            self.log.report("streams", words, self.stream.name, error_text(error))
-
-
-async def _look_for_workers(access: BrokerAccess, stream: Stream, deadline: Deadline) -> tuple[bool | None, str]:
-    """A worker that has room has a request for records at the broker all the time. One without room has records in flight."""
-    from nats.js.errors import NotFoundError
-
-    from ragspan_nats.connection import BrokerConnection, error_text
-
-    connection = BrokerConnection(access, name="ragspan doctor", log=ThrottledLog())
-    try:
-        client = await asyncio.wait_for(connection.client(), deadline.remaining)
-        jetstream = client.jetstream(timeout=max(deadline.remaining / 2, _LOOK))
-        for pause in (_LONGEST_REQUEST, _LOOK):  # the request of a worker that has just died is over then
-            await asyncio.sleep(min(pause, deadline.remaining / 4))
-            info = await jetstream.consumer_info(stream.name, stream.consumer)
-            if info.num_waiting:
-                return True, f"a worker takes the records of the stream {stream.name}"
-    except NotFoundError:
-        return False, f"no worker has ever asked for the records of the stream {stream.name}"
-    except Exception as error:  # noqa: BLE001 - no permission shows as silence; whatever it is, it is said
-        is_silent = isinstance(error, TimeoutError | asyncio.TimeoutError)
-        words = "the broker does not answer" if is_silent else error_text(error)
-        return None, f"whether a worker takes the records of the stream {stream.name} is not known: {words}"
-    finally:
-        await connection.close()
-    counts = f"{info.num_pending or 0} wait in the stream {stream.name}, {info.num_ack_pending or 0} are in flight"
-    if info.num_ack_pending:
-        return (
-            None,
-            f"no worker asks for records now: {counts}; workers are busy, their judge is away, or they have died",
-        )
-    return False, f"no worker takes records: {counts}"
+        return connection

@@ -1,33 +1,18 @@
-"""One worker: a coroutine for each message.
+"""One worker: a coroutine for each message, from its arrival to its end with the broker.
 
-    receive ─► read ─► engine.score ─► spans exported ─► native scores written ─► acknowledged
-                 │           │                │                   │
-                 └───────────┴────────────────┴───────────────────┴─► or given back, or put aside as a dead letter
-
-Guarantees:
-- A message is acknowledged only after its scores are exported. If anything goes wrong before, the broker delivers it again, to this
-  worker or another.
-- A message that holds no record, or was delivered too often, becomes a dead letter. No message stops the worker or blocks
-  its loop: what takes long to read is read in a thread, one message at a time, and within limits.
-- What is in flight is bounded by number and by bytes. The broker gets three heartbeats for it in `ack_wait`, however long a
-  judge or a backend takes.
-- While the judge's service or the exporter is away, records are taken one at a time and ever more rarely. So they do not use up
-  their deliveries, and no judge is paid for scores that cannot be delivered.
-- `stop` takes nothing new, finishes what is in flight within `drain_timeout` seconds, and gives the rest back at once.
-
-The loop belongs to the thread that calls `run`. `stop` must be called in it.
+A message is acknowledged only after its scores are exported, and no message stops the worker or blocks its loop. While the judge
+or the exporter is away, records are taken one at a time and ever more rarely, so that they do not use up their deliveries.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from opentelemetry.metrics import MeterProvider, Observation
+from opentelemetry.metrics import Observation
 
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
@@ -36,7 +21,7 @@ from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
 from ragspan.record_json import MAX_JSON
 from ragspan.records import RagRecord
-from ragspan.redaction import Redact, RedactionError, redact_from, redacted
+from ragspan.redaction import RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
@@ -69,7 +54,7 @@ class WorkerStats:
 
 
 class Worker:
-    """Scores the records of a stream, until it is stopped.
+    """Scores the records of a stream, until it is stopped. The loop belongs to the thread that calls `run`.
 
     Args:
         access: the broker.
@@ -88,9 +73,7 @@ class Worker:
         self._redact = redact_from(settings.redact)
         self._log = ThrottledLog()
         self._scoring = FleetScoring(settings, options, log=self._log)
-        self._consumer = Consumer(
-            access=access, stream=stream or Stream(), options=options, take=self._begin, log=self._log
-        )
+        self._consumer = Consumer(access, stream or Stream(), options, take=self._begin, log=self._log)
         self._in_flight: dict[Delivery, asyncio.Task[None]] = {}
         self._ended: dict[Ending, Counter[str]] = {ending: Counter() for ending in get_args(Ending)}
         """Deliveries by their end and its reason."""
@@ -100,6 +83,8 @@ class Worker:
         self._stop = asyncio.Event()
         self._is_hurried = False
         self._requests_are_over = asyncio.Event()
+        self.meter_provider = self._scoring.meter_provider
+        """Where it counts. Native writers count with the global one, which this should be."""
         meter = meter_of(self.meter_provider)
         self._counter = meter.create_counter(
             semconv.METRIC_FLEET_DELIVERIES,
@@ -113,11 +98,6 @@ class Worker:
             description="Records that this worker has in flight.",
         )
 
-    @property
-    def meter_provider(self) -> MeterProvider:
-        """Where it counts. Native writers count with the global one, which this should be."""
-        return self._scoring.meter_provider
-
     def stats(self) -> WorkerStats:
         """How it is, and what it has done so far. May be called from any thread."""
         return WorkerStats(
@@ -129,7 +109,7 @@ class Worker:
         )
 
     def stop(self) -> None:
-        """Finish what is in flight and end. The second call gives it back and ends."""
+        """In the worker's loop: finish what is in flight and end. The second call gives it back and ends."""
         self._is_hurried = self._stop.is_set()
         self._stop.set()
         self._changed.set()
@@ -156,16 +136,29 @@ class Worker:
                     task.cancel()  # which gives it back
             if self._in_flight:
                 await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)
-            await _end((*self._in_flight.values(), receiving, heartbeat, stopped))
+            left: set[asyncio.Task[Any]] = {*self._in_flight.values(), receiving, heartbeat, stopped}
+            while left:  # before Python 3.12 `wait_for` forgets a cancellation that comes with its answer
+                for task in left:
+                    task.cancel()
+                _, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN)
             await self._scoring.shutdown()
             await self._consumer.close()
         if not receiving.cancelled():
             receiving.result()  # raises the defect
 
     async def _receive(self) -> None:
-        """Request as many messages as there is room for, until the worker is stopped."""
+        """Request as many messages as there is room for if each has the largest size, until the worker is stopped."""
+        pauses = (self._judge, self._scoring.pauses)
         while not self._stop.is_set():
-            if (room := self._room()) > 0:
+            room = 0
+            if not any(one.remaining for one in pauses):
+                at_a_time = 1 if any(one.refusals for one in pauses) else self._options.concurrency
+                room = min(
+                    at_a_time - sum(one.is_judging for one in self._in_flight),
+                    max(256, 4 * self._options.concurrency) - len(self._in_flight),  # scores wait for their export
+                    (_MAX_IN_FLIGHT - sum(one.size for one in self._in_flight)) // MAX_JSON,
+                )
+            if room > 0:
                 await self._consumer.request(room)
             else:
                 await self._change(_LOOK)
@@ -175,19 +168,6 @@ class Worker:
         self._changed.clear()
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._changed.wait(), timeout)
-
-    def _room(self) -> int:
-        """How many more records there is room for, if each has the largest size.
-
-        While the judge's service or an exporter is away it is one at a time, and ever more rarely.
-        """
-        pauses = (self._judge, self._scoring.pauses)
-        if any(one.remaining for one in pauses):
-            return 0
-        at_a_time = 1 if any(one.refusals for one in pauses) else self._options.concurrency
-        judging = sum(one.is_judging for one in self._in_flight)
-        size = sum(one.size for one in self._in_flight)
-        return min(at_a_time - judging, self._options.room - len(self._in_flight), (_MAX_IN_FLIGHT - size) // MAX_JSON)
 
     def _begin(self, delivery: Delivery) -> None:
         """Start the work on a message."""
@@ -221,7 +201,13 @@ class Worker:
             self._changed.set()
             if disposition is STOPPED:
                 await self._requests_are_over.wait()  # else the broker would deliver it to this worker again
-            self._count(await self._consumer.end(delivery, disposition))
+            ended = await self._consumer.end(delivery, disposition)
+            about: dict[str, str] = {semconv.RESULT: ended.ending}
+            if ended.reason:
+                self._log.report(ended.reason, "a record was %s: %s", ended.ending, ended.reason)
+                about[semconv.REASON] = ended.reason
+            self._ended[ended.ending][ended.reason or ""] += 1
+            self._counter.add(1, about)
         finally:
             del self._in_flight[delivery]
             self._changed.set()
@@ -233,11 +219,14 @@ class Worker:
             return Disposition(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
         try:
             text = json_in(delivery.payload, delivery.headers)
-            if len(text) <= _QUICKLY_READ and self._redact is None:
+            if len(text) <= _QUICKLY_READ:
                 record = RagRecord.from_json(text)
             else:
                 async with self._reading:
-                    record = await asyncio.to_thread(_read, text, self._redact)
+                    record = await asyncio.to_thread(RagRecord.from_json, text)
+            if self._redact is not None:
+                async with self._reading:
+                    record = await asyncio.to_thread(redacted, record, self._redact)
         except RedactionError as error:
             return Disposition(ending="dead_lettered", reason="redaction_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
@@ -253,24 +242,3 @@ class Worker:
         if not isinstance(scored, ScoredRecord):
             return Disposition(ending="nacked", reason="lost", detail=scored.reason)
         return await self._scoring.export(delivery, scored)
-
-    def _count(self, disposition: Disposition) -> None:
-        reason = disposition.reason or ""
-        if reason:
-            self._log.report(reason, "a record was %s: %s", disposition.ending, reason)
-        self._ended[disposition.ending][reason] += 1
-        self._counter.add(1, {semconv.RESULT: disposition.ending} | ({semconv.REASON: reason} if reason else {}))
-
-
-def _read(text: bytes, redact: Redact | None) -> RagRecord:
-    record = RagRecord.from_json(text)
-    return record if redact is None else redacted(record, redact)
-
-
-async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel them until they have ended: before Python 3.12 `wait_for` forgets a cancellation that comes with its answer."""
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN)

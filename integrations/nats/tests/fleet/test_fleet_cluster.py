@@ -28,18 +28,3 @@ def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, en
     getattr(cluster.leader_of(STREAM.name), end)()
     # What the leader had delivered last, the others may not have heard of: they deliver it again as if for the first time.
     fleet.all_scored(records, unmarked=True)
-
-
-def test_an_application_goes_on_while_a_broker_is_lost_for_good(fleet, cluster):
-    """Its disk, too: the other two hold all that was acknowledged."""
-    application, records = fleet.application(200, 0.02, environment=COPIES)
-    fleet.until(lambda: cluster.stream(STREAM.name) and cluster.stream(STREAM.name).messages > 20, what="records")
-    lost = cluster.leader_of(STREAM.name)
-    lost.kill()
-    lost.forget()
-    application.says()
-    end = application.says()
-    assert (end["is_out"], end["dropped"]) == (True, {})
-    assert end["slowest"] < 5
-    fleet.worker(*SHORT, environment=COPIES)
-    fleet.all_scored(records)

@@ -1,34 +1,22 @@
-"""The command `ragspan worker --otlp`. It refuses to send the scores to itself, where nobody would see them."""
+"""The command `ragspan worker --otlp`."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Annotated, Any, Protocol, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Any
 
 import typer
 from opentelemetry.metrics import set_meter_provider
 
-from ragspan.addresses import shown_url
 from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, shown_address
 from ragspan.config import Settings, settings_with
 from ragspan.counted import counted
 from ragspan.defaults import check_worker, engine_from, sink_from
-from ragspan.engine.processing import Deadline, call_guarded, draw
+from ragspan.engine.processing import DaemonThreads, Deadline, draw
 from ragspan.exceptions import ConfigurationError
-from ragspan.records import RecordSink
-from ragspan.telemetry.environment import (
-    endpoint,
-    exporter_is_configured,
-    exporter_names,
-    exporter_of,
-    providers_from_environment,
-)
+from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan_receiver.grpc_server import GRPCServer
 from ragspan_receiver.intake import Intake
 from ragspan_receiver.receiver import Receiver
@@ -38,18 +26,10 @@ from ragspan_receiver.traces import BufferLimits
 _MIB = 1024 * 1024
 _LAST_WORDS = 1.0  # seconds for the providers, whatever is left
 _CONSOLE = ("console",)
-_ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
-_HTTP_ENDPOINT = "http://localhost:4318"
-_PORTS = {"http": 80, "https": 443}
-_THIS_MACHINE = frozenset({"0.0.0.0", "::", "127.0.0.1", "::1", "localhost"})  # noqa: S104  compared, not listened at
 
 app = typer.Typer(add_completion=False)
 
 _DEFAULTS = BufferLimits()
-
-
-class _Sink(RecordSink, Protocol):
-    def shutdown(self, timeout: float) -> object: ...
 
 
 @app.command()
@@ -106,28 +86,29 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         check_worker(settings)
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
-    if settings.sink is None:  # this command drains at a signal
-        sink: _Sink = engine_from(settings, providers, drain_on_sigterm=False)
-    else:
-        sink = cast("_Sink", sink_from(settings))
-    receiver = Receiver(
-        sink,
-        retrieval_tools=settings.retrieval_tools,
-        is_sampled=partial(_is_sampled, settings),
-        limits=limits,
-    )
+    sink: Any = sink_from(settings) if settings.sink else engine_from(settings, providers)
+
+    def is_sampled(trace_id: bytes) -> bool:
+        """Whether the answers of this trace are scored, as the engine decides it; with a sink, the fleet decides."""
+        rate = settings.sample_rate
+        return settings.sink is not None or rate >= 1 or draw(trace_id.hex()) < rate
+
+    receiver = Receiver(sink, retrieval_tools=settings.retrieval_tools, is_sampled=is_sampled, limits=limits)
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)
     intake = Intake(receiver)
     servers: list[HTTPServer | GRPCServer] = []
     try:
-        addresses = []
+        shown = []
         for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
             if address is not None:
-                servers.append(make(intake, address))
-                addresses.append(await _start(servers[-1], address))
+                server: HTTPServer | GRPCServer = make(intake, address)
+                servers.append(server)
+                await server.start()
+                where = shown_address(host_and_port(address)[0], server.port)
+                shown.append(where if make is GRPCServer else f"http://{where}/v1/traces")
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
-        typer.echo(f"ragspan worker: OTLP at {' and '.join(addresses)}; answers are {about}", err=True)
+        typer.echo(f"ragspan worker: OTLP at {' and '.join(shown)}; answers are {about}", err=True)
         if is_printed:
             hint = "OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool"
             typer.echo(f"ragspan worker: answers are printed; {hint}", err=True)
@@ -138,8 +119,11 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
     finally:
         await asyncio.gather(*(server.stop() for server in servers))
-    is_sent = await _is_done_within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
-    lost = "" if is_sent else ", the last scores could not be sent in time"
+    sending = DaemonThreads(1, name="ragspan-exit").submit(
+        providers.shutdown
+    )  # what takes longer ends with the process
+    done, _ = await asyncio.wait([asyncio.wrap_future(sending)], timeout=max(deadline.remaining, _LAST_WORDS))
+    lost = "" if done else ", the last scores could not be sent in time"
     typer.echo(f"ragspan worker: {_summary(receiver.figures())}{lost}", err=True)
 
 
@@ -156,49 +140,3 @@ def _summary(figures: Mapping[str, Any]) -> str:
         parts += [f"{counted(figures[name], 'trace')} {words}"] if figures.get(name) else []
     parts += [f"{counted(figures['requests.refused'], 'request')} refused"] if "requests.refused" in figures else []
     return ", ".join(parts)
-
-
-async def _is_done_within(seconds: float, work: Callable[[], object]) -> bool:
-    """Whether the work ends in time; what takes longer ends with the process."""
-    done = threading.Event()
-
-    def run() -> None:
-        call_guarded(work)
-        done.set()
-
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.to_thread(done.wait, seconds)
-
-
-async def _start(server: HTTPServer | GRPCServer, address: str) -> str:
-    """Start a server; returns where it is."""
-    host, _ = host_and_port(address)
-    check_destination(host, server.port)
-    await server.start()
-    shown = shown_address(host, server.port)
-    return f"http://{shown}/v1/traces" if isinstance(server, HTTPServer) else shown
-
-
-def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
-    """Whether the answers of this trace are scored, as the engine decides it; with a sink, the fleet decides."""
-    rate = settings.sample_rate
-    return settings.sink is not None or rate >= 1 or draw(trace_id.hex()) < rate
-
-
-def check_destination(host: str, port: int) -> None:
-    """Raise a `ConfigurationError` if spans are exported to the receiver that listens there."""
-    own = {host, *_THIS_MACHINE, socket.gethostname()} if host in _THIS_MACHINE else {host}
-    for name in exporter_names("traces"):
-        if "otlp" not in name:
-            continue
-        target = endpoint("traces") or _ENDPOINTS.get(exporter_of("traces", name).name, _HTTP_ENDPOINT)
-        try:
-            parts = urlsplit(target if "://" in target else f"http://{target}")
-            is_itself = parts.hostname in own and port == (parts.port or _PORTS.get(parts.scheme))
-        except ValueError:  # the exporter will say what is wrong with it
-            continue
-        if is_itself:
-            raise ConfigurationError(
-                f"scores would be sent to {shown_url(target)}, which is this receiver: set OTEL_EXPORTER_OTLP_ENDPOINT to the "
-                "backend that shows them, or have the receiver listen elsewhere"
-            )

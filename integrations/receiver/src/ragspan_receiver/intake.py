@@ -1,10 +1,4 @@
-"""Where the servers hand the bodies of requests in, and what all of them together may take.
-
-Guarantees:
-- The bytes of all requests under way are bounded, whichever way they come.
-- Bodies are unpacked and read in threads, a few at a time, so that the event loop answers probes meanwhile.
-- A sender waits for room for some seconds at most, and is then asked to try again.
-"""
+"""Where the servers hand the bodies of requests in: they are read in threads, and all under way have a bound."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""Takes spans from the servers, waits until their traces end, and submits the answers in them.
+"""Takes spans from the servers, waits until their traces end, and submits the answers in them, in a thread of its own.
 
-Guarantees:
-- There is no room while traces are at their bounds, while those that have ended wait for more than some seconds to be handed on,
-  and from `stop` on. `take` refuses then, and the servers wait for room before it.
-- An answer is submitted only when the sink has room for it, so that it pushes out no other.
-- What was taken is submitted, or counted with the reason why not: `run`, and then `finish` for as long as it may take.
-- The log tells the true numbers of what is over a bound, late or lost, once a minute at most.
-- Traces are read in a thread of their own.
+What was taken is submitted when the sink has room for it, so that it pushes out no other, or counted with the reason why not.
 """
 
 from __future__ import annotations
@@ -15,17 +9,16 @@ import asyncio
 import logging
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ragspan.counted import counted
-from ragspan.engine import EngineStats
 from ragspan.engine.processing import Deadline
 from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
@@ -39,7 +32,6 @@ _TICK = 0.1  # seconds between two looks for traces that have ended
 _LOOK = 0.005  # seconds between two looks whether the sink has room
 _PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
 _SINKS_SHARE = 0.35  # of the time to stop, which the sink has for what it holds when reading ends
-_KINDS_NOT_READ = 50  # of spans that are shown on the page
 _TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
     "requests.refused": "the receiver is full: %s refused so far, and their senders asked to try again",
@@ -52,22 +44,11 @@ _TROUBLE = {
 }
 
 
-@runtime_checkable
-class WaitingSink(RecordSink, Protocol):
-    """A sink with a queue, which says whether it is full. Of others it is assumed that they take everything."""
-
-    def has_room(self, size: int) -> bool:
-        """Whether a capture of this size pushes out no other."""
-
-    def stats(self) -> EngineStats:
-        """What became of all that was submitted."""
-
-
 class Receiver:
     """Submits the answers in traces.
 
     Args:
-        sink: takes the records.
+        sink: takes the records; one with `has_room` and `stats` is waited for.
         retrieval_tools: names of tools whose results are documents.
         is_sampled: whether any metric scores the answers of the trace with this id; the others are dropped at once.
         limits: of what waits until its trace has ended.
@@ -84,7 +65,7 @@ class Receiver:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
-        self._waiting_sink = sink if isinstance(sink, WaitingSink) else None
+        self._waiting_sink: Any = sink if hasattr(sink, "has_room") else None
         self._retrieval_tools = retrieval_tools
         self._is_sampled = is_sampled
         self._clock = clock
@@ -96,8 +77,6 @@ class Receiver:
         """Traces that have ended, the oldest first."""
         self._to_submit: deque[RagRecord] = deque()
         """Answers of the first of them."""
-        self._not_read: Counter[str] = Counter()
-        """What spans about models no reader understood, and how many."""
         self.traces = OpenTraces(limits or BufferLimits(), clock)
 
     @property
@@ -107,14 +86,12 @@ class Receiver:
 
     @property
     def is_ready(self) -> bool:
-        """It takes spans."""
-        return not self._stopped.is_set() and not self.traces.is_full and not self._is_behind()
-
-    def _is_behind(self) -> bool:
+        """It takes spans: not while traces are at their bounds, or wait for more than some seconds to be handed on."""
         try:
-            return self._clock() - self._to_read[0].ends > _PATIENCE
+            is_behind = self._clock() - self._to_read[0].ends > _PATIENCE
         except IndexError:
-            return False  # nothing waits
+            is_behind = False  # nothing waits
+        return not (self._stopped.is_set() or self.traces.is_full or is_behind)
 
     def refuse(self) -> NoReturn:
         """Count a request that is not taken, and raise a `RefusedError`."""
@@ -148,7 +125,7 @@ class Receiver:
 
     async def run(self) -> None:
         """Read traces as they end, until `stop` is called."""
-        await asyncio.to_thread(self._read_until_stopped)
+        await asyncio.to_thread(self.read_until_stopped)
 
     def stop(self) -> None:
         """Take no spans any more, and wait no longer for traces to end."""
@@ -172,7 +149,6 @@ class Receiver:
             "open_traces": len(self.traces),
             "bytes": self.traces.size,
             **dict(sorted(self.traces.counts.items())),
-            "not_read": self._not_read.copy(),
         }
         if self._waiting_sink is not None:
             stats = self._waiting_sink.stats()
@@ -197,9 +173,8 @@ class Receiver:
                 description=f"The receiver's {name}, by what became of them.",
             )
 
-    # What follows runs in the thread that reads.
-
-    def _read_until_stopped(self) -> None:
+    def read_until_stopped(self) -> None:
+        """The same, in a thread."""
         while not self._stopped.is_set():
             self._to_read += self.traces.ended()
             self._hand_on(self._stopped.is_set)
@@ -212,8 +187,7 @@ class Receiver:
             trace = self._to_read[0]
             if not self._to_submit:
                 spans = list(decoded(trace.spans.values()))
-                found = records_of(spans, retrieval_tools=self._retrieval_tools, not_read=self._count_not_read)
-                self._to_submit += found
+                self._to_submit += records_of(spans, retrieval_tools=self._retrieval_tools)
             while self._to_submit:
                 size = self._to_submit[0].size_hint
                 while self._waiting_sink is not None and not self._waiting_sink.has_room(size):
@@ -225,10 +199,6 @@ class Receiver:
                 self.traces.count("records")
             self._to_read.popleft()
             self.traces.release(trace)
-
-    def _count_not_read(self, what: str) -> None:
-        if what in self._not_read or len(self._not_read) < _KINDS_NOT_READ:
-            self._not_read[what] += 1
 
     def _tell(self, *, last: bool = False) -> None:
         """Write what has gone wrong since the last line about it, once a minute at most, and at the end in any case."""

@@ -1,10 +1,4 @@
-"""OTLP over HTTP: `/v1/traces` in protobuf or JSON, plain, gzip or deflate; and `/healthz` and `/readyz` for probes and people.
-
-Guarantees:
-- Bodies are unpacked and read elsewhere (`intake`), so that probes are answered whatever else there is to do.
-- Heads and bodies are read up to a bound, and bodies for a limited time.
-- Every answer is one that OTLP describes, with a `Status` if something is wrong. It tells a sender that should try again when to do so.
-"""
+"""OTLP over HTTP: `/v1/traces` in protobuf or JSON, plain, gzip or deflate; and `/healthz` and `/readyz` for probes and people."""
 
 from __future__ import annotations
 

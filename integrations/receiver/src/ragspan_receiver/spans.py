@@ -85,16 +85,11 @@ class RawSpan:
     """A span as it came."""
 
     id: bytes
-    parent: bytes
-    """The id of the span around it; empty for a root."""
+    is_root: bool
     is_marked: bool
     """A reader may understand it."""
     encoded: bytes
     scope: str
-
-    @property
-    def is_root(self) -> bool:
-        return not self.parent
 
 
 @dataclass(slots=True)
@@ -131,34 +126,25 @@ def batch_of(body: bytes | bytearray, *, most: int, is_json: bool = False, is_pa
                 batch.own += len(of_scope.spans)
                 continue
             for span in of_scope.spans:
-                if is_json:
-                    _read_ids_as_hexadecimal(span)
-                _add(batch, span, of_scope.scope.name[:_SCOPE])
+                if is_json:  # ids are hexadecimal digits there, which the library has read as if they were base64
+                    for name in ("trace_id", "span_id", "parent_span_id"):
+                        digits = base64.b64encode(getattr(span, name))
+                        is_hexadecimal = not digits.strip(b"0123456789abcdefABCDEF")
+                        setattr(span, name, bytes.fromhex(digits.decode()) if is_hexadecimal else b"")
+                has_ids = len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID
+                if not (has_ids and span.trace_id.strip(b"\0") and span.span_id.strip(b"\0")):
+                    batch.rejected += 1
+                    continue
+                encoded = span.SerializeToString()
+                raw = RawSpan(
+                    id=span.span_id,
+                    is_root=not span.parent_span_id.strip(b"\0"),
+                    is_marked=any(mark in encoded for mark in _MARKS),
+                    encoded=encoded,
+                    scope=of_scope.scope.name[:_SCOPE],
+                )
+                batch.traces.setdefault(span.trace_id, []).append(raw)
     return batch
-
-
-def _read_ids_as_hexadecimal(span: Span) -> None:
-    """In OTLP's JSON ids are hexadecimal digits, which the library has read as if they were base64."""
-    for name in ("trace_id", "span_id", "parent_span_id"):
-        digits = base64.b64encode(getattr(span, name))
-        is_hexadecimal = not digits.strip(b"0123456789abcdefABCDEF")  # else `_add` rejects the span
-        setattr(span, name, bytes.fromhex(digits.decode()) if is_hexadecimal else b"")
-
-
-def _add(batch: Batch, span: Span, scope: str) -> None:
-    has_ids = len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID
-    if not (has_ids and span.trace_id.strip(b"\0") and span.span_id.strip(b"\0")):
-        batch.rejected += 1
-        return
-    encoded = span.SerializeToString()
-    raw = RawSpan(
-        id=span.span_id,
-        parent=span.parent_span_id if span.parent_span_id.strip(b"\0") else b"",
-        is_marked=any(mark in encoded for mark in _MARKS),
-        encoded=encoded,
-        scope=scope,
-    )
-    batch.traces.setdefault(span.trace_id, []).append(raw)
 
 
 def _unpacked(body: bytes | bytearray, most: int) -> bytes:

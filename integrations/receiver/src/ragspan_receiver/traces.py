@@ -1,14 +1,7 @@
-"""The traces that wait for their end.
+"""The traces that wait for their end, within bounds; any thread may call any method.
 
-Guarantees:
-- A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST`
-  seconds after its first one in any case. Only our own clock counts.
-- Traces, spans and bytes of a trace, and bytes of all are bounded. A trace that is too large is dropped as a whole, since a part
-  of it would be scored for what the rest says.
-- Spans of a trace that has ended are dropped, as long as the trace is remembered.
-- A trace whose root has not come when the process ends is left out and counted: the next process gets the rest of it.
-
-Any thread may call any method.
+A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST` seconds
+after its first one in any case. Only our own clock counts.
 """
 
 from __future__ import annotations

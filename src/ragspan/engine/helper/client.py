@@ -1,15 +1,12 @@
 """Has the helper score metrics whose judges compute, and keeps one helper running.
 
 Guarantees:
-- A metric goes there if its judges all say whether they are `cpu_bound`, none of them spends money, and the helper can
-  make a copy of it. The application scores all other metrics.
+- A metric goes there if its judges all say whether they are `cpu_bound`, none spends money, and it pickles. The application scores the others.
 - A helper that ends is replaced when it is needed next, two seconds after its start at the soonest. Its questions are asked again, one by
   one. One that a second helper dies over is a failure: what kills helpers may kill the application.
 - Where no helper can be started, a thread of the application computes for a minute, and the log says so. Then it is tried again.
 - A helper that answers nothing for two minutes is killed when a question is given up.
 - Time limits and fallbacks stay in the application. A metric that has run out of time is cancelled in the helper.
-
-All of it runs in the worker's event loop.
 """
 
 from __future__ import annotations
@@ -44,12 +41,8 @@ _NO_HELPER = (
 )
 
 
-class HelperUnavailable(Exception):  # noqa: N818 - a fact for the caller, not a mistake
-    """No helper can be started now."""
-
-
 class HelperClient:
-    """The metrics of an engine that its helper scores, the helper, and the questions that it has not answered."""
+    """The metrics that the helper scores, the helper, and the questions that it has not answered; all in the worker's event loop."""
 
     def __init__(self, log: ThrottledLog) -> None:
         self._log = log
@@ -82,11 +75,10 @@ class HelperClient:
             self._log.report(f"unfit {metric.name}", message, metric.name, reason)
         return None
 
-    async def score(self, number: int, record: RagRecord) -> Outcome:
-        """The outcome of the metric with this number.
+    async def score(self, number: int, record: RagRecord) -> Outcome | None:
+        """The outcome of the metric with this number; None if no helper can be started now.
 
         Raises:
-            HelperUnavailable: the application has to score it.
             JudgeError: helpers died over it, or the outcome does not pickle.
         """
         session = session_of(record)
@@ -97,8 +89,12 @@ class HelperClient:
             async with self._one_by_one:
                 try:
                     answer = await self._ask(number, *packed)
-                except (ConnectionResetError, HelperUnavailable):
-                    raise JudgeError("helper_died", "the helper process died while it scored this record") from None
+                except ConnectionResetError:
+                    answer = None
+            if answer is None:
+                raise JudgeError("helper_died", "the helper process died while it scored this record") from None
+        if answer is None:
+            return None
         if answer.refusal is not None:
             raise JudgeError("helper_refused", answer.refusal)
         about, outcome = pickle.loads(answer.content)  # noqa: S301 - our helper's
@@ -115,15 +111,15 @@ class HelperClient:
         if process is not None:
             process.end(timeout)
 
-    async def _ask(self, metric: int, session: int, record: bytes) -> Message:
+    async def _ask(self, metric: int, session: int, record: bytes) -> Message | None:
         while self._start is None and (wait := self._next_start - time.monotonic()) > 0:
             if self._cannot_start:
-                raise HelperUnavailable
+                return None
             await asyncio.sleep(wait)
         if self._start is None:
             self._start = asyncio.get_running_loop().create_task(self._start_helper())
         if not await asyncio.shield(self._start):
-            raise HelperUnavailable
+            return None
         if not self._open:
             self._heard = time.monotonic()
         return await self._send(Message(next(self._numbers), record, metric, session))
@@ -135,8 +131,8 @@ class HelperClient:
             raise ConnectionResetError
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[question.number] = answer
-        connection.send(question)
         try:
+            connection.send(question)
             return await answer
         except asyncio.CancelledError:
             self._open.pop(question.number, None)
@@ -166,13 +162,12 @@ class HelperClient:
 
     def _received(self, message: Message) -> None:
         self._heard = time.monotonic()
-        answer = self._open.pop(message.number, None)
-        if answer is not None and not answer.done():  # else it is cancelled
+        if (answer := self._open.pop(message.number, None)) is not None and not answer.done():  # else it is cancelled
             answer.set_result(message)
 
     def _lost(self, connection: Connection) -> None:
-        if connection is not self._connection:
-            return  # it was closed here
+        if connection is not self._connection:  # it was closed here
+            return
         lost, self._open = self._open, {}
         if self._start is not None and self._start.done():
             self.close(0.0)

@@ -39,8 +39,7 @@ main({_SOCKET}, int(application))
 """
 """Imports only what each interpreter has loaded before the search path is set: the working folder may have modules with names of the
 standard library."""
-_END_OF_A_KILLED = 1.0  # seconds
-_LOOK_AGAIN = 0.005  # seconds
+_END_OF_A_KILLED, _LOOK_AGAIN = 1.0, 0.005  # seconds
 _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 """Variables for the start of the application's own interpreter."""
 
@@ -102,10 +101,8 @@ class HelperProcess:
 
 def _interpreter() -> str:
     """The Python that runs this; programs that embed one, or are frozen with one, name themselves instead."""
-    if getattr(sys, "frozen", False):  # whatever its name: it would start itself again
-        raise RuntimeError("this application is frozen, and has no Python interpreter of its own to start")
-    if not hasattr(posix, "posix_spawn"):
-        raise RuntimeError("this system starts no process without a fork")
+    if getattr(sys, "frozen", False) or not hasattr(posix, "posix_spawn"):  # frozen, it would start itself again
+        raise RuntimeError("this application is frozen, or this system starts no process without a fork")
     embedded = Path(sys.exec_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")  # beside uWSGI, say
     if any(word in Path(sys.executable or "").name.lower() for word in ("python", "pypy")):
         return sys.executable

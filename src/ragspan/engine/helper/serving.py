@@ -1,7 +1,7 @@
 """The helper's own program: it scores records by copies of the application's metrics until the application is gone.
 
 Signals for the application (Ctrl-C, a service manager's SIGTERM) are ignored: it may need its helper until its own end.
-An error in an answer is the answer. What judges log goes to the application's stderr. Both sides speak msgpack, each batch of messages
+An error in an answer is the answer. What judges log goes to the application's stderr. Both sides speak msgpack, each message
 behind its length.
 """
 
@@ -39,8 +39,8 @@ _LENGTH = struct.Struct(">Q")
 class Message(msgspec.Struct, array_like=True):
     """A question to the helper, or its answer to the question of the same number.
 
-    A question without content says that nobody waits for the answer any more. That with the number 0 is the first one: its content is
-    all metrics, pickled together, so that they share a judge there as they do here.
+    A question without content says that nobody waits for the answer any more. The first, number 0, holds all metrics, pickled together,
+    so that they share a judge there as they do here.
     """
 
     number: int
@@ -53,11 +53,11 @@ class Message(msgspec.Struct, array_like=True):
     """Why there is no answer."""
 
 
-_decode = msgspec.msgpack.Decoder(list[Message]).decode
+_decode = msgspec.msgpack.Decoder(Message).decode
 
 
 class Connection(asyncio.Protocol):
-    """One end of the socket. Sending never blocks, and one turn's messages go as one batch.
+    """One end of the socket. Sending never blocks.
 
     Args:
         on_message: called with each message of the other side.
@@ -67,7 +67,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_message: Callable[[Message], None], on_lost: Callable[[], None]) -> None:
         self._on_message, self._on_lost = on_message, on_lost
         self._transport: Any = None
-        self._outgoing: list[Message] = []
         self._incoming = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -82,26 +81,19 @@ class Connection(asyncio.Protocol):
             end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
             if len(self._incoming) < end:
                 return
-            batch = bytes(self._incoming[_LENGTH.size : end])
+            message = _decode(bytes(self._incoming[_LENGTH.size : end]))
             del self._incoming[:end]
-            for message in _decode(batch):
-                self._on_message(message)
+            self._on_message(message)
 
     def send(self, message: Message) -> None:
-        """Send it with this turn's batch; nothing happens if the connection is lost."""
-        if not self._outgoing:
-            asyncio.get_running_loop().call_soon(self._send_batch)
-        self._outgoing.append(message)
+        """Send it; nothing happens if the connection is lost."""
+        if self._transport is not None and not self._transport.is_closing():
+            data = msgspec.msgpack.encode(message)
+            self._transport.write(_LENGTH.pack(len(data)) + data)
 
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-    def _send_batch(self) -> None:
-        batch, self._outgoing = self._outgoing, []
-        if self._transport is not None and not self._transport.is_closing():
-            data = msgspec.msgpack.encode(batch)
-            self._transport.write(_LENGTH.pack(len(data)) + data)
 
 
 def main(descriptor: int, application: int) -> None:
@@ -155,7 +147,7 @@ class _Server:
         record, session = _session_of(question.session, question.content)
         with suppressed(), judging(session):
             outcome = await outcome_of(self._metrics[question.metric].score, record)
-        about = session.get_or_make("about", lambda: call_guarded(about_response, record)[0])
+        about = session.get_or_make("about", lambda: about_response(record))
         return pickle.dumps((about, outcome))
 
     def _answer(self, number: int, content: bytes | None, error: BaseException | None) -> None:

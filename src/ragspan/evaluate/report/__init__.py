@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from ragspan.evaluate.evaluated import Evaluation, share_lines
+from ragspan.evaluate.evaluation import Evaluation, share_lines
 from ragspan.evaluate.gates import GateResult
 from ragspan.evaluate.label_agreement import agreement
 from ragspan.evaluate.report.answers import show_failing
 from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.evaluate.report.signs import Sign, signs_of
-from ragspan.evaluate.row_file import ResultFile
+from ragspan.evaluate.rows import ResultFile
 from ragspan.evaluate.written_files import replacing
 from ragspan.metrics.metric_catalogue import guide_of
 from ragspan.telemetry.values import legible
@@ -52,21 +52,13 @@ def write_report(
         TableError: the file cannot be written.
     """
     title = title or (f"RAG evaluation of {evaluation.source}" if evaluation.source else "RAG evaluation")
-    text = _page(title, _content(evaluation, baseline, gates) | {"title": title})
-    with replacing(Path(path)) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _content(
-    evaluation: Evaluation, baseline: Evaluation | ResultFile | None, gates: Sequence[GateResult]
-) -> dict[str, Any]:
-    """All that the page shows, in dataclasses and plain data."""
-    guides = {metric: guide for metric in evaluation.metrics if (guide := guide_of(metric)) is not None}
+    guides = {metric: guide_of(metric) for metric in evaluation.metrics}
     earlier = baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source
-    return {
+    content = {
+        "title": title,
         "figures": evaluation.figures() | {"bad_rows": []},
         "why_not_scored": None if evaluation.is_scored else evaluation.why_not_scored,
-        "questions": {metric: guide.question for metric, guide in guides.items()},
+        "questions": {metric: guide.question for metric, guide in guides.items() if guide is not None},
         "share": share_lines(evaluation),
         "gates": [{"text": one.trouble or str(one), "held": one.trouble is None} for one in gates],
         "agreement": agreement(evaluation),
@@ -78,16 +70,15 @@ def _content(
         "written": datetime.now(timezone.utc).strftime("%d %B %Y, %H:%M UTC"),
         **show_failing(evaluation),
     }
-
-
-def _page(title: str, content: dict[str, Any]) -> str:
-    """The template with the data in it, which end no element: each `<` is escaped. Its policy lets no other script run."""
+    # The data end no element: each `<` is escaped. The page's policy lets no other script run than its own.
     template = (resources.files(__name__) / "report.html").read_text(encoding="utf-8")
     (script,) = re.findall(r"<script>(.*?)</script>", template, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = json.dumps(_legible(msgspec.to_builtins(content)), ensure_ascii=False).replace("<", "\\u003c")
     filled = {"TITLE": html.escape(legible(title)), "SCRIPT_HASH": f"sha256-{digest}", "DATA": data}
-    return re.sub("@(TITLE|SCRIPT_HASH|DATA)@", lambda found: filled[found[1]], template)
+    text = re.sub("@(TITLE|SCRIPT_HASH|DATA)@", lambda found: filled[found[1]], template)
+    with replacing(Path(path)) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _legible(plain: Any) -> Any:

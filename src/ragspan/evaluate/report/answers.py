@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
-from ragspan.evaluate.evaluated import Evaluation
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import locate
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
@@ -21,8 +21,8 @@ from ragspan.outcomes import MetricFailure, Outcome, Score
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.text.limits import fair_limit
 
-_MOST_LISTED = 1000
-"""Failing answers that a page lists; `ragspan failures` writes all."""
+_MOST_LISTED, _LOWEST_LISTED = 1000, 20
+"""Failing answers that a page lists (`ragspan failures` writes all), and answers of the lowest scores where none fails."""
 _WHOLE, _ROOM, _LITTLE_ROOM = 50, 12_000, 900
 """So many answers have room for so many characters, the others for few: the page stays below 2 MB."""
 _CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN = 20, 40, 20
@@ -36,42 +36,41 @@ _ASKING = re.compile(
     "|need|please|tell"
 )
 _ORDER = ("unsupported", "unsure", "supported")
+_Counts = defaultdict[str, list[int]]
+"""Of answers that have something in common: how many fail, and how many there are."""
 
 
 def show_failing(evaluation: Evaluation) -> dict[str, Any]:
     """All that the page shows of answers. Reads the rows once; where no answer fails it has those of the lowest scores."""
-    documents: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    words: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    worst: list[EvaluatedRow] = []
-    for row in evaluation.all_rows():
-        for counts, names in ((documents, _documents(row.record)), (words, _words(row.record.question))):
-            for name in names:
-                counts[name][0] += bool(row.failing)
-                counts[name][1] += 1
-        if row.failing:
-            worst.append(row)
-            if len(worst) > 2 * _MOST_LISTED:
-                worst = heapq.nsmallest(_MOST_LISTED, worst, key=lambda one: one.badness)
+    documents, words = _Counts(lambda: [0, 0]), _Counts(lambda: [0, 0])
+
+    def counted() -> Iterator[EvaluatedRow]:
+        for row in evaluation.all_rows():
+            for counts, names in ((documents, _documents(row.record)), (words, _words(row.record.question))):
+                for name in names:
+                    counts[name][0] += bool(row.failing)
+                    counts[name][1] += 1
+            if row.failing or (row.scores and not evaluation.failing):
+                yield row
+
+    most_listed = _MOST_LISTED if evaluation.failing else _LOWEST_LISTED
+    listed = heapq.nsmallest(most_listed, counted(), key=lambda row: row.badness)
     usual = evaluation.failing / max(evaluation.rows, 1)
     most = max(_COMMON * evaluation.rows, _LEAST_FAILING)
-    topics = {name: count for name, count in words.items() if count[1] <= most and count[0] / count[1] > usual}
-    shown_topics = _shares(topics)
-    listed = heapq.nsmallest(_MOST_LISTED, worst or evaluation.worst, key=lambda one: one.badness)
-    by = list(evaluation.by_dimension)
-    names = {str(one["name"]) for one in shown_topics}
+    topics = _shares({name: one for name, one in words.items() if one[1] <= most and one[0] / one[1] > usual})
+    by, names = list(evaluation.by_dimension), {str(one["name"]) for one in topics}
     answers = [_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names) for at, row in enumerate(listed)]
-    return {"answers": answers, "documents": _shares(documents), "topics": shown_topics}
+    return {"answers": answers, "documents": _shares(documents), "topics": topics}
 
 
 def _documents(record: RagRecord) -> set[str]:
-    return {_name(context)[:120] for context in record.contexts or ()}
-
-
-def _name(context: RetrievedContext) -> str:
-    """Where a context is from, as it or its metadata says; else its beginning."""
-    known = [context.source, *(context.metadata.get(name) for name in field_names.SOURCE), context.id]
-    named = next((one for one in known if isinstance(one, str) and one), None)
-    return named or " ".join(context.text.split())[:60]
+    """Where the contexts are from, as they or their metadata say; else their beginnings."""
+    names = set()
+    for context in record.contexts or ():
+        known = [context.source, *(context.metadata.get(name) for name in field_names.SOURCE), context.id]
+        named = next((one for one in known if isinstance(one, str) and one), None)
+        names.add((named or " ".join(context.text.split())[:60])[:120])
+    return names
 
 
 def _words(question: str | None) -> set[str]:
@@ -87,13 +86,13 @@ def _shares(counts: Mapping[str, Sequence[int]]) -> list[dict[str, str | int]]:
 
 def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -> dict[str, Any]:
     record = row.record
-    scores = [_score(metric, outcome) for metric, outcome in row.outcomes.items()]
     worst = min(row.failing.values(), key=lambda score: score.value, default=None)
     response = _cut(record.response, int(room * 0.3))
-    contexts = _contexts(record.contexts or (), row.outcomes, int(room * 0.6))
+    contexts = _contexts(record.contexts or (), row, int(room * 0.6))
+    made = (item for score in row.scores.values() for item in score.evidence if isinstance(item, ClaimVerdict))
     claims = [
         {"number": number, "verdict": one.verdict, "claim": one.claim or "", "explanation": one.explanation}
-        for number, one in enumerate((one for _, one in _evidence(row.outcomes) if isinstance(one, ClaimVerdict)), 1)
+        for number, one in enumerate(made, 1)
     ]
     claims = sorted(claims, key=lambda one: _ORDER.index(str(one["verdict"])))[:_CLAIMS_SHOWN]
     marks = _mark(claims, response["text"], contexts)
@@ -112,7 +111,7 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
         "response": {**response, "marks": marks},
         "contexts": contexts,
         "context_count": None if record.contexts is None else len(record.contexts),
-        "scores": scores,
+        "scores": [_score(metric, outcome) for metric, outcome in row.outcomes.items()],
         "claims": claims,
         "finding": (worst.explanation or "")[:300] if worst else "",
         "groups": groups,
@@ -131,35 +130,30 @@ def _score(metric: str, outcome: Outcome) -> dict[str, Any]:
     return {"metric": metric, "state": "not scored", "explanation": words[:1500], "reason": reason}
 
 
-def _evidence(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str, object]]:
-    for metric, outcome in outcomes.items():
-        for item in outcome.evidence if isinstance(outcome, Score) else ():
-            yield metric, item
-
-
 def _cut(text: str | None, room: int) -> dict[str, Any]:
     text = (text or "").strip()
     return {"text": text[:room], "omitted": max(len(text) - room, 0)}
 
 
-def _contexts(contexts: Sequence[RetrievedContext], outcomes: Mapping[str, Outcome], room: int) -> list[dict[str, Any]]:
+def _contexts(contexts: Sequence[RetrievedContext], row: EvaluatedRow, room: int) -> list[dict[str, Any]]:
     """The first contexts, those that were useful before others, in prompt order. Long texts share the room equally."""
     notes: defaultdict[int, dict[str, str | None]] = defaultdict(dict)
-    useful: Counter[int] = Counter()
-    for metric, item in _evidence(outcomes):
-        if isinstance(item, ContextVerdict):
-            notes[item.index]["useful" if item.useful else "not used"] = item.explanation
-            useful[item.index] += item.useful
-        elif isinstance(item, JudgedContext):
-            notes[item.index][f"{metric} {item.value:.2f}"] = item.explanation
-    chosen = sorted(sorted(range(len(contexts)), key=lambda index: not useful[index])[:_CONTEXTS_SHOWN])
+    useful: set[int] = set()
+    for metric, score in row.scores.items():
+        for item in score.evidence:
+            if isinstance(item, ContextVerdict):
+                notes[item.index]["useful" if item.useful else "not used"] = item.explanation
+                useful |= {item.index} if item.useful else set()
+            elif isinstance(item, JudgedContext):
+                notes[item.index][f"{metric} {item.value:.2f}"] = item.explanation
+    chosen = sorted(sorted(range(len(contexts)), key=lambda index: index not in useful)[:_CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
     return [
         {
             "number": index + 1,
             "name": contexts[index].source or contexts[index].id,
             **_cut(contexts[index].text, limit),
-            "useful": index in useful and useful[index] > 0,
+            "useful": index in useful,
             "notes": [{"words": words, "explanation": why} for words, why in notes[index].items()],
             "marks": [],
         }
@@ -171,23 +165,19 @@ def _mark(
     claims: Sequence[Mapping[str, Any]], response: str, contexts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The sentences of the response that make claims, the worst verdict of each; marks what supports them in the contexts."""
-    made: dict[tuple[Any, Any], dict[str, Any]] = {}
+
+    def add(marks: dict[int, dict[str, Any]], start: int, end: int, verdict: str, number: int) -> None:
+        mark = marks.setdefault(start, {"start": start, "end": end, "verdict": verdict, "numbers": []})
+        mark["numbers"].append(number)
+
+    made: dict[int, dict[str, Any]] = {}
+    held: list[dict[int, dict[str, Any]]] = [{} for _ in contexts]
     places = locate([one["claim"] for one in claims], response, [one["text"] for one in contexts])
     for claim, place in zip(claims, places, strict=True):
         if place.response is not None:
-            mark = {
-                "start": place.response.start,
-                "end": place.response.end,
-                "verdict": claim["verdict"],
-                "numbers": [],
-            }
-            made.setdefault((mark["start"], mark["end"]), mark)["numbers"].append(claim["number"])
+            add(made, place.response.start, place.response.end, claim["verdict"], claim["number"])
         for at in place.contexts if claim["verdict"] == "supported" else ():
-            held: list[dict[str, Any]] = contexts[at.context]["marks"]
-            same = next((one for one in held if one["start"] == at.start), None)
-            if same is None:
-                held.append(same := {"start": at.start, "end": at.end, "verdict": "supports", "numbers": []})
-            same["numbers"].append(claim["number"])
-    for one in contexts:
-        one["marks"].sort(key=lambda mark: mark["start"])
-    return sorted(made.values(), key=lambda mark: mark["start"])
+            add(held[at.context], at.start, at.end, "supports", claim["number"])
+    for context, marks in zip(contexts, held, strict=True):
+        context["marks"] = [marks[start] for start in sorted(marks)]
+    return [made[start] for start in sorted(made)]

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from ragspan.evaluate.evaluated import Evaluation
-from ragspan.evaluate.row_file import ResultFile
-from ragspan.evaluate.rows import named_judge
+from ragspan.evaluate.evaluation import Evaluation
+from ragspan.evaluate.rows import ResultFile, named_judge
 from ragspan.evaluate.summaries import deviation_of
-from ragspan.outcomes import Label, Score
+from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
 FALLS_SHOWN = 20
@@ -81,18 +80,21 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
     # An id may only name the row: any table has such a one.
     by_id = any(key in before and key[0] != f"row-{row}" for key, (row, _) in answers.items())
-    here, earlier = (
-        {key if by_id else row: (row, key[0], scores) for key, (row, scores) in found.items()}
-        for found in (answers, before)
-    )
-    pairs = [(*one, earlier[key][2]) for key, one in here.items() if key in earlier]
-    metrics = dict.fromkeys([*run.metrics, *baseline.metrics])
+    earlier = {key if by_id else row: scores for key, (row, scores) in before.items()}
+    changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
+    in_both = 0
+    for key, (row, scores) in answers.items():
+        old = earlier.get(key if by_id else row)
+        in_both += old is not None
+        for metric in scores.keys() & (old or {}).keys():
+            (was, label_was), (now, label) = (old or {})[metric], scores[metric]
+            changes[metric].append(Regression(row, key[0], was, now, label_was, label))
     return Comparison(
-        metrics=tuple(_compared(metric, pairs) for metric in metrics),
+        metrics=tuple(_compared(metric, found) for metric, found in changes.items()),
         paired_by="record id" if by_id else "row number",
-        in_both=len(pairs),
-        only_here=len(answers) - len(pairs),
-        only_in_baseline=len(before) - len(pairs),
+        in_both=in_both,
+        only_here=len(answers) - in_both,
+        only_in_baseline=len(before) - in_both,
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
             " baseline: scores of different judges or versions of prompts should not be compared."
@@ -108,27 +110,20 @@ def _read(run: Evaluation | ResultFile) -> tuple[_Answers, Mapping[str, set[str]
     judges: defaultdict[str, set[str]] = defaultdict(set)
     seen: Counter[str] = Counter()
     for row in run.all_rows() if isinstance(run, Evaluation) else run.rows():
-        record_id, scores = row.record.record_id, _Scores()
-        answers[record_id, seen[record_id]] = (row.row, scores)
+        record_id, found = row.record.record_id, _Scores()
+        answers[record_id, seen[record_id]] = (row.row, found)
         seen[record_id] += 1
-        for metric, outcome in row.outcomes.items():
-            if not isinstance(outcome, Score):
-                continue
-            if outcome.screen is not None:
-                scores[metric] = (outcome.screen.value, outcome.screen.label)
-            elif row.asked is None or outcome.fallback is not None:
-                scores[metric] = (outcome.value, outcome.label)
-            if outcome.screen is None and (judge := named_judge(outcome)) is not None:
+        for metric, score in row.scores.items():
+            if score.screen is not None:
+                found[metric] = (score.screen.value, score.screen.label)
+            elif row.asked is None or score.fallback is not None:
+                found[metric] = (score.value, score.label)
+            if score.screen is None and (judge := named_judge(score)) is not None:
                 judges[metric].add(judge)
     return answers, judges
 
 
-def _compared(metric: str, pairs: Sequence[tuple[int, str, _Scores, _Scores]]) -> MetricComparison:
-    changes = [
-        Regression(row, record_id, before[metric][0], now[metric][0], before[metric][1], now[metric][1])
-        for row, record_id, now, before in pairs
-        if metric in now and metric in before
-    ]
+def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
     if not changes:
         return MetricComparison(metric=metric)
     differences = [change.after - change.before for change in changes]
@@ -137,7 +132,6 @@ def _compared(metric: str, pairs: Sequence[tuple[int, str, _Scores, _Scores]]) -
         reach = _DEVIATIONS * deviation_of(differences, mean) / math.sqrt(len(changes))
         interval = (mean - reach, mean + reach)
     low, high = interval or (0.0, 0.0)
-    labels = [(change.label_before, change.label_after) for change in changes]
     falls = [change for change in changes if change.after < change.before]
     return MetricComparison(
         metric=metric,
@@ -146,7 +140,7 @@ def _compared(metric: str, pairs: Sequence[tuple[int, str, _Scores, _Scores]]) -
         mean=statistics.fmean(change.after for change in changes),
         baseline_mean=statistics.fmean(change.before for change in changes),
         interval=interval,
-        newly_passing=labels.count(("fail", "pass")),
-        newly_failing=labels.count(("pass", "fail")),
+        newly_passing=sum((one.label_before, one.label_after) == ("fail", "pass") for one in changes),
+        newly_failing=sum(one.is_newly_failing for one in changes),
         falls=heapq.nlargest(FALLS_SHOWN, falls, key=lambda one: (one.is_newly_failing, one.before - one.after)),
     )

@@ -5,12 +5,11 @@ To accept or reject a system, choose thresholds of your own (`--fail-under`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ragspan.evaluate.evaluated import Evaluation
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.summaries import MetricSummary, named_counts
 from ragspan.metrics.metric_catalogue import guide_of
 
@@ -49,10 +48,14 @@ def signs_of(evaluation: Evaluation) -> list[Sign]:
     """The signs that the scores of a table give, those of high risk first."""
     found: dict[Sign, list[str]] = {sign: [] for sign in _whole_table(evaluation)}
     for summary in evaluation.summary.values():
-        for sign in [*_gaps(summary), *(_scores(summary) if summary.scored else ())]:
+        for sign in _of_metric(summary):
             found.setdefault(sign, []).append(summary.metric)
     signs = [replace(sign, metrics=tuple(metrics)) for sign, metrics in found.items()]
     return sorted(signs, key=lambda sign: sign.level != "high")
+
+
+def _sign(title: str, figures: str, advice: str | None = None, *, is_high: bool) -> Sign:
+    return Sign(level="high" if is_high else "notice", title=title, figures=figures, advice=advice)
 
 
 def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
@@ -63,12 +66,11 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         share = worst.failing / worst.labelled
         open_ones = f"; {worst.unlabelled}" if worst.unlabelled else ""
         figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}{open_ones}); no metric fails more."
-        level: Literal["high", "notice"] = "high" if share >= _MANY_FAIL else "notice"
-        yield Sign(level=level, title=f"Begin with {worst.metric}", figures=figures)
-    causes = Counter(dict(max(by_metric.values(), key=lambda one: sum(one.causes.values())).causes))
-    for cause, count in causes.most_common(1):
+        yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
+    causes = max((one.causes for one in by_metric.values()), key=lambda one: sum(one.values()))
+    for cause, count in list(causes.items())[:1]:
         figures = f"{count:,} of the {sum(causes.values()):,} failing answers whose cause is known."
-        yield Sign(level="notice", title=f"The commonest cause: {cause.replace('_', ' ')}", figures=figures)
+        yield _sign(f"The commonest cause: {cause.replace('_', ' ')}", figures, is_high=False)
     groups = [
         (one.failing / one.labelled, one.labelled, name, value, one)
         for name, values in evaluation.by_dimension.items()
@@ -80,44 +82,36 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         overall = by_metric[one.metric]
         if share >= (of_all := overall.failing / overall.labelled) + _CLEARLY_WORSE:
             figures = f"{one.failing:,} of its {count:,} answers fail {one.metric}{by} ({share:.0%}), of all answers {of_all:.0%}."
-            yield Sign(level="high", title=f"The worst group: {name} {value}", figures=figures)
+            yield _sign(f"The worst group: {name} {value}", figures, is_high=True)
 
 
-def _scores(summary: MetricSummary) -> Iterator[Sign]:
+def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
     """A typical answer that fails is high risk only where few answers pass, or where it is very low: judges are stricter than people."""
-    threshold = _DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
-    guide = guide_of(summary.metric)
-    advice = guide.when_low if guide is not None else None
-    # As they are shown: a sign should not depend on a digit that nobody sees.
-    shown = {"mean": round(summary.mean or 0, 2), "median": round(summary.median or 0, 2)}
-    low = {name: value for name, value in shown.items() if value < threshold}
-    passing = f"a pass begins at {threshold:.2f}" if summary.labelled else "the metric has no threshold"
-    if (summary.maximum or 0) < threshold:
-        figures = f"The best of {summary.scored:,} scores is {summary.maximum:.2f}; {passing}."
-        yield Sign(level="high", title="no answer passes", figures=figures, advice=advice)
-    elif low:
-        few_pass = summary.labelled > 0 and summary.passed < _FEW_PASS * summary.labelled
-        is_grave = few_pass or min(low.values()) < _VERY_LOW * threshold
-        figures = f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}."
-        what = "most answers fail" if few_pass else f"low {' and '.join(low)}"
-        level: Literal["high", "notice"] = "high" if is_grave else "notice"
-        yield Sign(level=level, title=what, figures=figures, advice=advice)
-    if summary.scored < _FEW_SCORES:
-        figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
-        yield Sign(level="notice", title="few scores", figures=figures)
-
-
-def _gaps(summary: MetricSummary) -> Iterator[Sign]:
-    """Answers without a score, whose number a mean cannot show."""
     missing = sum(summary.not_scored.values())
     rows = summary.scored + missing
     has_failed = summary.failed >= _MANY_FAILURES * rows
     if missing and (missing >= _MANY_NOT_SCORED * rows or has_failed or not summary.scored):
-        figures = (
-            f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named_counts(summary.not_scored)}."
-        )
-        what = "the metric failed on many answers" if has_failed else "many answers have no score"
-        advice = "the figures describe the other answers only."
-        if summary.failed:
-            advice += " A failure is a fault in the judging, not in the answer."
-        yield Sign(level="high", title=what, figures=figures, advice=advice)
+        reasons = named_counts(summary.not_scored)
+        figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {reasons}."
+        title = "the metric failed on many answers" if has_failed else "many answers have no score"
+        more = " A failure is a fault in the judging, not in the answer." if summary.failed else ""
+        yield _sign(title, figures, f"the figures describe the other answers only.{more}", is_high=True)
+    if summary.mean is None or summary.median is None or summary.maximum is None:
+        return
+    threshold = _DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
+    advice = guide.when_low if (guide := guide_of(summary.metric)) is not None else None
+    # As they are shown: a sign should not depend on a digit that nobody sees.
+    shown = {"mean": round(summary.mean, 2), "median": round(summary.median, 2)}
+    low = {name: value for name, value in shown.items() if value < threshold}
+    passing = f"a pass begins at {threshold:.2f}" if summary.labelled else "the metric has no threshold"
+    if summary.maximum < threshold:
+        figures = f"The best of {summary.scored:,} scores is {summary.maximum:.2f}; {passing}."
+        yield _sign("no answer passes", figures, advice, is_high=True)
+    elif low:
+        few_pass = summary.labelled > 0 and summary.passed < _FEW_PASS * summary.labelled
+        is_grave = few_pass or min(low.values()) < _VERY_LOW * threshold
+        figures = f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}."
+        yield _sign("most answers fail" if few_pass else f"low {' and '.join(low)}", figures, advice, is_high=is_grave)
+    if summary.scored < _FEW_SCORES:
+        figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
+        yield _sign("few scores", figures, is_high=False)

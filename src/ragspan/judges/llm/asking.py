@@ -12,38 +12,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from ragspan.exceptions import JudgeError
+from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.parts import NumberedFinding, Part
 from ragspan.judges.llm.replies import OTHER_JSON, read
 
+_T = TypeVar("_T")
 _FURTHER_ROUNDS = 2
 """In the first of them polls are asked for that the endpoint did not give, in both what cannot be read."""
 _MOST_TRIES = 2
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """One part of a reply about a record, as it is asked for."""
-
-    part: Part
-    polls: int = 1
-    """Independent answers that are wanted."""
-    numbers: Sequence[int] = ()
-    """Of the claims or contexts, each of which needs a finding; none for other parts."""
-    quoted: str = ""
-    """What is quoted ahead of the task."""
-    is_valid: Callable[[Any], bool] = lambda _: True
-
-
-Send: TypeAlias = Callable[[Sequence[Question], int], Awaitable[list[Completion]]]
-"""Sends a request with these questions, and gets up to so many choices."""
 
 
 @dataclass(slots=True)
@@ -57,17 +40,27 @@ class _Poll:
     """A request for it ended with an error, so it is given up."""
 
 
-@dataclass(slots=True)
-class Answers:
-    """What is known of one question."""
+@dataclass(kw_only=True, slots=True, eq=False)
+class Question:
+    """One part of a reply about a record, as it is asked for, and what is known of it."""
 
-    question: Question
+    part: Part
+    wanted: int = 1
+    """Independent answers."""
+    numbers: Sequence[int] = ()
+    """Of the claims or contexts, each of which needs a finding; none for other parts."""
+    quoted: str = ""
+    """What is quoted ahead of the task."""
+    is_valid: Callable[[Any], bool] = lambda _: True
     found: list[Any] = field(default_factory=list)
     """Of all replies, one after the other."""
-    second_tries: list[bool] = field(default_factory=list)
-    """Whether the reply to the same poll before could not be read."""
     polls: list[_Poll] = field(default_factory=list)
     problem: str | None = None
+    _second_tries: list[bool] = field(default_factory=list)
+    """Of what is found, whether the reply to the same poll before could not be read."""
+
+    def __post_init__(self) -> None:
+        self.polls = [_Poll() for _ in range(self.wanted)]
 
     @property
     def open_polls(self) -> list[_Poll]:
@@ -75,15 +68,15 @@ class Answers:
 
     def missing(self) -> list[int]:
         """The numbers that have no finding."""
-        known = {one.number for one in self.found} if self.question.numbers else ()
-        return [number for number in self.question.numbers if number not in known]
+        known = {one.number for one in self.found} if self.numbers else ()
+        return [number for number in self.numbers if number not in known]
 
     def take(self, poll: _Poll, completion: Completion, numbers: Sequence[int]) -> None:
         """Read what a reply says to the question, of which it was asked about these numbers."""
-        found, problem = read(self.question.part, completion.text, numbers or None)
-        found = [one for one in found if self.question.is_valid(one)]
+        found, problem = read(self.part, completion.text, numbers or None)
+        found = [one for one in found if self.is_valid(one)]
         self.found += found if numbers else found[:1]
-        self.second_tries += [poll.unread > 0] * len(found[:1])
+        self._second_tries += [poll.unread > 0] * len(found[:1])
         if found and not (numbers and self.missing()):
             poll.is_done = True
         elif not poll.is_done:
@@ -99,10 +92,10 @@ class Answers:
         unread = sum(not poll.is_done and poll.unread > 0 for poll in self.polls)
         if not self.found:
             raise JudgeError("InvalidVerdict", self.problem or OTHER_JSON)
-        if 3 * unread >= self.question.polls:
-            message = f"{unread} of {self.question.polls} replies could not be read, also when asked for again"
+        if 3 * unread >= self.wanted:
+            message = f"{unread} of {self.wanted} replies could not be read, also when asked for again"
             raise JudgeError("InvalidVerdict", f"{message}: {self.problem}")
-        return list(zip(self.found, self.second_tries, strict=False))
+        return list(zip(self.found, self._second_tries, strict=False))
 
     def numbered(self) -> list[tuple[int, Any]]:
         """One finding for each number that has any, with its index from 0; of several opinions the majority's.
@@ -110,7 +103,7 @@ class Answers:
         Raises:
             JudgeError: there is none at all (`InvalidVerdict`).
         """
-        if self.question.numbers and not self.found:
+        if self.numbers and not self.found:
             raise JudgeError("InvalidVerdict", self.problem or OTHER_JSON)
         by_number: dict[int, list[NumberedFinding]] = {}
         for finding in self.found:
@@ -118,8 +111,14 @@ class Answers:
         return [(number - 1, majority(by_number[number])) for number in sorted(by_number)]
 
 
-async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> list[Answers]:
-    """The answers to these questions, which the first request asks together.
+Wanted: TypeAlias = Sequence[tuple[Question, Sequence[int]]]
+"""Questions, each with the numbers that still need a finding."""
+Send: TypeAlias = Callable[[Wanted, int], Awaitable[list[Completion]]]
+"""Sends a request with these questions, and gets up to so many choices."""
+
+
+async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> None:
+    """Fill in the answers to these questions, which the first request asks together.
 
     Args:
         questions: about one record.
@@ -129,29 +128,28 @@ async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> lis
     Raises:
         JudgeError: the first request failed.
     """
-    asked = [Answers(question, polls=[_Poll() for _ in range(question.polls)]) for question in questions]
-    for place, completion in enumerate((await send(questions, choices))[:choices]):
-        for answers in asked:
-            if place < len(answers.polls) or len(answers.polls) == 1:
-                answers.take(answers.polls[min(place, len(answers.polls) - 1)], completion, answers.question.numbers)
+    completions = await send([(question, question.numbers) for question in questions], choices)
+    for place, completion in enumerate(completions[:choices]):
+        for question in questions:
+            if place < len(question.polls) or len(question.polls) == 1:
+                question.take(question.polls[min(place, question.wanted - 1)], completion, question.numbers)
 
-    async def further(request: Sequence[tuple[Answers, _Poll]]) -> None:
-        narrowed = [replace(each.question, numbers=each.missing()) for each, _ in request]
+    async def further(request: Sequence[tuple[Question, _Poll]]) -> None:
+        wanted = [(question, question.missing()) for question, _ in request]
         try:
-            completions = await send(narrowed, 1)
+            completions = await send(wanted, 1)
         except JudgeError:  # it does not cost the answers that are already there
             for _, poll in request:
                 poll.has_failed = True
             return
         for completion in completions[:1]:
-            for (answers, poll), question in zip(request, narrowed, strict=True):
-                answers.take(poll, completion, question.numbers)
+            for (question, poll), (_, numbers) in zip(request, wanted, strict=True):
+                question.take(poll, completion, numbers)
 
     for _ in range(_FURTHER_ROUNDS):
-        open_polls = [[(each, poll) for poll in each.open_polls] for each in asked]
+        open_polls = [[(question, poll) for poll in question.open_polls] for question in questions]
         rows = range(max(map(len, open_polls), default=0))
         await asyncio.gather(*(further([polls[row] for polls in open_polls if row < len(polls)]) for row in rows))
-    return asked
 
 
 def majority(opinions: Sequence[Any], tie: str | None = None) -> Any:
@@ -163,3 +161,39 @@ def majority(opinions: Sequence[Any], tie: str | None = None) -> Any:
     if len(leading) > 1 and tie is not None:
         return msgspec.structs.replace(opinions[0], verdict=tie)
     return next(one for one in opinions if one.verdict == leading[0])
+
+
+class AskedOnce:
+    """Asks each question once, however many callers need the answer. For one record and one event loop.
+
+    Callers that come before the answer wait for it; later callers get it at once. The usage is on the first caller's meter. An error is
+    that of all who wait; whoever comes later asks again. A cancellation, or a denial by the caller's own allowance, is that caller's
+    alone: the next one asks.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[Hashable, asyncio.Future[Any]] = {}
+
+    async def ask(self, question: Hashable, asking: Callable[[], Awaitable[_T]]) -> _T:
+        """What `asking` returns, called now or earlier for this question."""
+        while (earlier := self._asked.get(question)) is not None:
+            answer = await asyncio.shield(earlier)
+            if answer is not _NOBODY:
+                found: _T = answer
+                return found
+        mine = self._asked[question] = asyncio.get_running_loop().create_future()
+        try:
+            found = await asking()
+        except BaseException as error:
+            del self._asked[question]
+            if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
+                mine.set_exception(error)
+                mine.exception()  # known to nobody, if nobody waits
+            else:
+                mine.set_result(_NOBODY)
+            raise
+        mine.set_result(found)
+        return found
+
+
+_NOBODY = object()

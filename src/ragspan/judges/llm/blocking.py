@@ -11,7 +11,6 @@ from typing import Any
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import Attempt, EndpointCapabilities, EndpointHabits
-from ragspan.judges.llm.chat_protocol import completion_from
 from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
 
 
@@ -22,10 +21,8 @@ class BlockingChatClient(ABC):
     application's, and the other way round. If the model rejects a parameter (a schema, a temperature) and answers without it,
     later requests leave it out.
 
-    Guarantees:
-    - Each call runs in an empty context of its own. The caller's callbacks, tracers and spans do not see it.
-    - A cancelled call that has no thread yet is never made.
-    - An exception in a call costs that one completion. `complete` raises only if all calls fail.
+    Each call runs in an empty context of its own: the caller's callbacks, tracers and spans do not see it. A cancelled call that
+    has no thread yet is never made. An exception in a call costs that one completion; `complete` raises only if all calls fail.
     """
 
     def __init__(self) -> None:
@@ -49,8 +46,6 @@ class BlockingChatClient(ABC):
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        loop = asyncio.get_running_loop()
-
         def say(error: Exception) -> str:
             return redacted_message(error, [message["content"] for message in messages], secrets=self.secrets())
 
@@ -70,6 +65,7 @@ class BlockingChatClient(ABC):
                     attempt.ended_well()
                     return completion
 
+        loop = asyncio.get_running_loop()
         answers = await asyncio.gather(*(loop.run_in_executor(None, Context().run, answer) for _ in range(n)))
         completions = [answer for answer in answers if isinstance(answer, Completion)]
         if not completions:
@@ -84,8 +80,3 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
     if temperature not in known:
         known[temperature] = model.model_copy(update={"temperature": temperature})
     return known[temperature]
-
-
-def completion_of(metadata: Iterable[Any], text: str) -> Completion:
-    """A completion with what the provider said about it. Its text is empty if it was cut off or refused."""
-    return completion_from([part for part in metadata if part is not None], text)

@@ -1,14 +1,8 @@
 """What an endpoint takes: what it refuses of a request is left out, and the request is made again; later ones leave it out at once.
 
 A refusal names its parameter in a field of its own, or in its words; `PARAMETERS` has the names of all providers, and words that
-describe one. What names none fails with the endpoint's words: nothing is guessed.
-
-Guarantees:
-- A request is made once more for each parameter that is refused, and not again with it.
-- Only an answer teaches. A refusal that goes on without the parameter teaches nothing: the error was about something else.
-- A generation that broke the schema (Groq) costs only this request its schema.
-
-Any number of threads and event loops may use one `EndpointHabits`. It has no lock: a race costs a request that learns again.
+describe one. What names none fails with the endpoint's words: nothing is guessed. A request is made once more for each parameter that
+is refused, and only an answer teaches: where the error was about something else, nothing is left out later.
 """
 
 from __future__ import annotations
@@ -57,15 +51,23 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
     "max_tokens": Parameter(("max_output_tokens", "max_new_tokens"), instead="max_completion_tokens"),
     "max_completion_tokens": Parameter(instead="max_tokens"),
     "reasoning_effort": Parameter(("reasoning", "thinking_level", "thinking_budget", "thinking_config")),
-    **dict.fromkeys(
-        (
-            *("top_p", "top_k", "top_logprobs", "verbosity", "frequency_penalty", "presence_penalty"),
-            *("parallel_tool_calls", "service_tier", "prompt_cache_key"),
-        ),
-        Parameter(),
-    ),
+    **dict.fromkeys(("top_p", "top_k", "top_logprobs", "verbosity", "frequency_penalty"), Parameter()),
+    **dict.fromkeys(("presence_penalty", "parallel_tool_calls", "service_tier", "prompt_cache_key"), Parameter()),
 }
 """By their names in OpenAI's protocol. What else a user sends (a gateway's rules about who may see the texts, say) is never left out."""
+_NAMES = {re.sub("[_-]", "", spelt).lower(): name for name, row in PARAMETERS.items() for spelt in (name, *row.names)}
+_WORD = re.compile(r"(?<!\\)\b[A-Za-z][\w-]*")
+_MOST_ATTEMPTS = 12
+_REFUSING: Final = frozenset({None, 400, 404, 405, 422, 500, 501})
+"""Statuses. A proxy answers 404 if no model behind it takes the parameters, local servers that cannot use a schema 500."""
+_READ = 4000  # characters: later ones are often the prompt
+_OTHER_FIELDS: Final = r"(?:messages|model|prompt|input|user|stream)\b"
+_FAILED_GENERATION = re.compile(
+    r"failed_generation|json_validate_failed|tool_use_failed|generated JSON|failed to (?:generate|validate) JSON",
+    re.IGNORECASE,
+)
+"""Groq: the model's text did not keep to the schema this time. It costs only this request its schema."""
+_log = ThrottledLog()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,25 +83,20 @@ class EndpointCapabilities:
 
     def parameters(self, *, schema: Mapping[str, Any], n: int, temperature: float) -> dict[str, Any]:
         """Those parameters of a request for replies of a schema that the endpoint takes."""
-        sent: dict[str, Any] = {"temperature": temperature}
+        kind: dict[str, Any] = {"type": self.response_format}
         if self.response_format == "json_schema":
-            json_schema = {"name": "answer", "strict": True, "schema": schema}
-            sent[_FORMAT] = {"type": "json_schema", "json_schema": json_schema}
-        elif self.response_format == "json_object":
-            sent[_FORMAT] = {"type": "json_object"}
-        return self.kept(sent | ({"n": n} if n > 1 else {}))
+            kind["json_schema"] = {"name": "answer", "strict": True, "schema": schema}
+        return self.kept({"temperature": temperature, _FORMAT: kind} | ({"n": n} if n > 1 else {}))
 
     def kept(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that the endpoint takes, under the names that it takes."""
-        kept = dict(fields)
-        for name in [name for name in kept if self._refuses(name)]:
-            value, instead = kept.pop(name), PARAMETERS[name].instead
-            if instead and instead not in self.left_out:
-                kept.setdefault(instead, value)
+        refused = self.left_out | ({_FORMAT} if self.response_format == "none" else set())
+        kept = {name: value for name, value in fields.items() if name not in refused}
+        for name in refused & fields.keys():
+            instead = PARAMETERS[name].instead
+            if instead and instead not in refused:
+                kept.setdefault(instead, fields[name])
         return kept
-
-    def _refuses(self, name: str) -> bool:
-        return name in self.left_out or (name == _FORMAT and self.response_format == "none")
 
     def without(self, parameter: str) -> EndpointCapabilities:
         """The capabilities without one of `PARAMETERS`; of the format, without its strictest kind."""
@@ -109,7 +106,10 @@ class EndpointCapabilities:
 
 
 class EndpointHabits:
-    """What one endpoint has shown of the parameters that it takes; `capabilities` is what it is expected to take at first."""
+    """What one endpoint has shown of the parameters that it takes; `capabilities` is what it is expected to take at first.
+
+    Any number of threads and event loops may use it. It has no lock: a race costs a request that learns again.
+    """
 
     def __init__(self, capabilities: EndpointCapabilities | None = None) -> None:
         self.capabilities = capabilities or EndpointCapabilities()
@@ -136,10 +136,13 @@ class Attempt:
             say: makes words of an error that may be shown.
         """
         self._left -= 1
-        name = _refused_parameter(error, [name for name in PARAMETERS if name in sent])
+        body = getattr(error, "body", None)
+        words = json.dumps(body, default=str, ensure_ascii=False) if isinstance(body, (Mapping, list)) else body
+        words = str(words or getattr(error, "message", None) or error)[:_READ]
+        name = _refused_parameter(error, words, [name for name in PARAMETERS if name in sent])
         if name is None or not self._left:
             return False
-        if not _FAILED_GENERATION.search(_words_of(error)):
+        if not _FAILED_GENERATION.search(words):
             kind = self.capabilities.response_format if name == _FORMAT else name
             self._lessons.append((name, kind, say(error)))
         self.capabilities = self.capabilities.without(name)
@@ -158,42 +161,15 @@ class Attempt:
                     )
 
 
-def _refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
+def _refused_parameter(error: Exception, words: str, sent: Collection[str]) -> str | None:
     """Which of the parameters that were sent an error refuses; None if it is about something else, or names none."""
-    status, words, param = status_of(error), _words_of(error), str(getattr(error, "param", None) or "")
-    if status not in {None, _SERVER_ERROR, *_REFUSING} or re.match(_OTHER_FIELDS, param):
+    status, param = status_of(error), str(getattr(error, "param", None) or "")
+    if status not in _REFUSING or re.match(_OTHER_FIELDS, param):
         return None
-    if status == _SERVER_ERROR or _FAILED_GENERATION.search(words):
+    if status == 500 or _FAILED_GENERATION.search(words):  # noqa: PLR2004 - of HTTP
         is_named = _FAILED_GENERATION.search(words) or re.search(PARAMETERS[_FORMAT].words or "", words, re.IGNORECASE)
         return _FORMAT if is_named and _FORMAT in sent else None
-    names = (_NAMES.get(_spelling(word[0])) for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
+    found = (word[0] for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
+    names = (_NAMES.get(re.sub("[_-]", "", word).lower()) for word in found)
     described = (name for name in sent if (own := PARAMETERS[name].words) and re.search(own, words, re.IGNORECASE))
     return next((name for name in names if name in sent), None) or next(described, None)
-
-
-def _spelling(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
-
-
-def _words_of(error: Exception) -> str:
-    """All that an error says."""
-    body = getattr(error, "body", None)
-    words = json.dumps(body, default=str, ensure_ascii=False) if isinstance(body, (Mapping, list)) else body
-    return str(words or getattr(error, "message", None) or error)[:_READ]
-
-
-_NAMES = {_spelling(spelt): name for name, row in PARAMETERS.items() for spelt in (name, *row.names)}
-_WORD = re.compile(r"(?<!\\)\b[A-Za-z][\w-]*")
-_MOST_ATTEMPTS = 12
-_REFUSING: Final = frozenset({400, 404, 405, 422, 501})
-"""Of HTTP. A proxy answers 404 if no model behind it takes the parameters."""
-_SERVER_ERROR = 500
-"""Local servers that cannot use a schema answer so, and name it."""
-_READ = 4000  # characters: later ones are often the prompt
-_OTHER_FIELDS: Final = r"(?:messages|model|prompt|input|user|stream)\b"
-_FAILED_GENERATION = re.compile(
-    r"failed_generation|json_validate_failed|tool_use_failed|generated JSON|failed to (?:generate|validate) JSON",
-    re.IGNORECASE,
-)
-"""Groq: the model's text did not keep to the schema this time."""
-_log = ThrottledLog()

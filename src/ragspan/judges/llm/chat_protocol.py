@@ -7,7 +7,7 @@ reading it finds no answer, and its cost is still counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ragspan.exceptions import JudgeError
@@ -16,15 +16,21 @@ from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOU
 from ragspan.provider_replies import cost_of, facts_of, total_tokens_of
 from ragspan.usage import Usage
 
-NO_COMPLETION = (
+_NO_COMPLETION = (
     "the endpoint's answer is not a chat completion, because it has no choices: check base_url, which has to be that of "
     "an OpenAI-compatible API and usually ends in /v1"
 )
-STREAMED = (
+_STREAMED = (
     "the endpoint streams its answer (lines that begin with data:), although no stream was asked for: take a model or a "
     'gateway that answers without a stream, or give extra_body={"stream": False}'
 )
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking")
+_PROBLEMS: Final = {
+    r"^(?:length|max_?tokens|max_output_tokens|model_length|max_length|model_context_window_exceeded)$": CUT_OFF,
+    r"filter|safety|refusal|guardrail|recitation|blocklist|prohibited|spii|sensitive|blocked": REFUSED,
+    r"^(?:error|network_error|insufficient_system_resource|abort)$": BROKEN_OFF,
+}
+"""Of a reply that ended for this reason, by a pattern for the reasons of all providers."""
 
 
 def read_completions(reply: object) -> list[Completion]:
@@ -34,31 +40,32 @@ def read_completions(reply: object) -> list[Completion]:
         JudgeError: there is no choice at all.
     """
     fields = reply if isinstance(reply, Mapping) else {}
-    choices = fields.get("choices")
+    choices, usage = fields.get("choices"), _usage_of([reply])
     if not isinstance(choices, list) or not choices:
-        message = NO_COMPLETION
+        words = _NO_COMPLETION
         if isinstance(reply, str) and reply.lstrip().startswith(("data:", "event:", ": ", "id:")):
-            message = STREAMED
+            words = _STREAMED
         elif "promptFeedback" in fields or "prompt_feedback" in fields:
-            message = REFUSED  # Google leaves the choices out where its filter takes the prompt
-        usage = _usage_of([reply]) if fields.get("usage") else None
-        raise JudgeError("InvalidResponse", message, outage=message == NO_COMPLETION, usage=usage)
-    usage = _usage_of([reply])
-    return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
-
-
-def _completion(choice: object, usage: Usage) -> Completion:
-    fields: Mapping[str, Any] = choice if isinstance(choice, Mapping) else {}
-    message = fields.get("message")
-    if not isinstance(message, Mapping):
-        return Completion(text="", usage=usage)
-    text = _text_in(message.get("content"))
-    if message.get("tool_calls") and not text.strip():
-        return Completion(text="", usage=usage, problem=TOOL_CALL)
-    ends = (
-        "refusal" if message.get("refusal") else fields.get("finish_reason") or ("error" if fields.get("error") else "")
-    )
-    return _whole(text, usage, str(ends), has_thoughts=any(map(message.get, _THOUGHTS)))
+            words = REFUSED  # Google leaves the choices out where its filter takes the prompt
+        used = usage if fields.get("usage") else None
+        raise JudgeError("InvalidResponse", words, outage=words == _NO_COMPLETION, usage=used)
+    completions = []
+    for place, choice in enumerate(choices):
+        own: Mapping[str, Any] = choice if isinstance(choice, Mapping) else {}
+        message = own.get("message")
+        share = Usage() if place else usage
+        if not isinstance(message, Mapping):
+            completions.append(Completion(text="", usage=share))
+            continue
+        text = _text_in(message.get("content"))
+        ends = (
+            "refusal" if message.get("refusal") else own.get("finish_reason") or ("error" if own.get("error") else "")
+        )
+        if message.get("tool_calls") and not text.strip():
+            completions.append(Completion(text="", usage=share, problem=TOOL_CALL))
+        else:
+            completions.append(_whole(text, share, str(ends), has_thoughts=any(map(message.get, _THOUGHTS))))
+    return completions
 
 
 def _text_in(content: object) -> str:
@@ -72,30 +79,21 @@ def _text_in(content: object) -> str:
     return "".join(texts)
 
 
-def completion_from(metadata: Sequence[Any], text: str) -> Completion:
-    """A completion of what a framework keeps of a reply: its text and what the provider said about it."""
-    kept = [part for part in metadata if isinstance(part, Mapping)]
-    is_refused = any(part.get("refusal") for part in kept)
+def completion_of(metadata: Iterable[Any], text: str) -> Completion:
+    """A completion of what a framework keeps of a reply: its text, which is left out if it was cut off or refused, and its metadata."""
+    parts = [part for part in metadata if part is not None]
+    kept = [part for part in parts if isinstance(part, Mapping)]
     has_thoughts = any(part.get(name) for part in kept for name in _THOUGHTS)
-    ends = "refusal" if is_refused else facts_of(metadata).finish_reason or ""
-    return _whole(text, _usage_of(metadata), ends, has_thoughts=has_thoughts)
+    ends = "refusal" if any(part.get("refusal") for part in kept) else facts_of(parts).finish_reason or ""
+    return _whole(text, _usage_of(parts), ends, has_thoughts=has_thoughts)
 
 
 def _whole(text: str, usage: Usage, finish_reason: str, *, has_thoughts: bool) -> Completion:
-    """A completion whose text is empty if it was cut off or refused, which its finish reason says."""
     ended = (words for pattern, words in _PROBLEMS.items() if re.search(pattern, finish_reason, re.IGNORECASE))
     problem = next(ended, None)
     if problem is None and not text.strip():
         problem = THOUGHTS_ONLY if has_thoughts else EMPTY
     return Completion(text="" if problem else text, usage=usage, problem=problem)
-
-
-_PROBLEMS: Final = {
-    r"^(?:length|max_?tokens|max_output_tokens|model_length|max_length|model_context_window_exceeded)$": CUT_OFF,
-    r"filter|safety|refusal|guardrail|recitation|blocklist|prohibited|spii|sensitive|blocked": REFUSED,
-    r"^(?:error|network_error|insufficient_system_resource|abort)$": BROKEN_OFF,
-}
-"""Of a reply that ended for this reason, by a pattern for the reasons of all providers."""
 
 
 def _usage_of(metadata: Sequence[Any]) -> Usage:

@@ -1,7 +1,4 @@
-"""What errors of a provider say: whether the service is out, and which words may be shown.
-
-The messages end up on spans and in logs, so they hold no prompt and no key.
-"""
+"""What errors of a provider say: whether the service is out, and which words may be shown in logs and on spans: no prompt, no key."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from collections.abc import Iterable, Mapping
 
 _OUT = frozenset({401, 402, 403, 404, 407, 408, 425, 429})
 """No key, no money, no such model, too many requests: the next request will fail as well. So it will from 500 on."""
-_SERVER_ERROR, _NO_MONEY = 500, 402
 _NO_MONEY_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Of OpenAI, which says 429 to it, as to too many requests."""
 _ABOUT_THE_REQUEST = re.compile(
@@ -21,6 +17,11 @@ _ABOUT_THE_REQUEST = re.compile(
 _ABOUT_THE_SERVICE = re.compile(
     r"Connect(?:ion)?(?:Error|Timeout)|(?:Read|Write|Pool|API)Timeout|ServiceUnavailable|Overloaded"
 )
+_TAG = re.compile(r"<(?:style|script)\b[^<]*|<[^<>]*(?:>|$)", re.IGNORECASE)
+"""Takes time in proportion to the page, whatever it holds."""
+_MAX_PAGE = 100_000  # characters
+_KEY = re.compile(r"\bsk-[\w*-]+")
+_SHORTEST_KEY, _QUOTATION, _MAX_MESSAGE = 5, 24, 280
 
 
 def is_outage(error: BaseException) -> bool:
@@ -31,7 +32,7 @@ def is_outage(error: BaseException) -> bool:
     """
     status = status_of(error)
     if status is not None:
-        return status in _OUT or status >= _SERVER_ERROR
+        return status in _OUT or status >= 500  # noqa: PLR2004 - of HTTP
     if isinstance(error, OSError):  # `requests` has some that are a `ValueError`, too
         return True
     is_wrong = isinstance(error, (ValueError, TypeError, NotImplementedError))
@@ -46,19 +47,20 @@ def is_plain_outage(error: BaseException) -> bool:
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status of the error or of its cause; 402 where the words say that there is no money left, whatever the status."""
-    status = next(filter(None, map(_status_of, (error, error.__cause__))), None)
-    return _NO_MONEY if status is not None and getattr(error, "code", None) in _NO_MONEY_CODES else status
+    """The HTTP status of the error or of its cause; 402 where the words say that there is no money left, whatever the status.
 
-
-def _status_of(error: BaseException | None) -> int | None:
-    """The HTTP status, which clients keep on the error, on its response, or in the response's metadata (AWS)."""
-    response = getattr(error, "response", None)
-    metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
-    places = [getattr(error, name, None) for name in ("status_code", "status", "http_status", "code")]
-    places += [getattr(response, "status_code", None)]
-    places += [metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None]
-    return next((int(one) for one in places if isinstance(one, int) and 400 <= one < 600), None)  # noqa: PLR2004 - of HTTP
+    Clients keep it on the error, on its response, or in the response's metadata (AWS).
+    """
+    for one in (error, error.__cause__):
+        response = getattr(one, "response", None)
+        metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
+        places = [getattr(one, name, None) for name in ("status_code", "status", "http_status", "code")]
+        places += [getattr(response, "status_code", None)]
+        places += [metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None]
+        for status in places:
+            if isinstance(status, int) and 400 <= status < 600:  # noqa: PLR2004 - of HTTP
+                return 402 if getattr(error, "code", None) in _NO_MONEY_CODES else int(status)
+    return None
 
 
 def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
@@ -69,19 +71,6 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
         sent: the texts of the request.
         secrets: keys and parts of addresses that the words may hold. What is not a string, or too short for a key, is ignored.
     """
-    words = _words_of(error)
-    keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
-    for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
-        words = words.replace(key, "[key]")
-    words, prompt = _KEY.sub("[key]", words)[:_MAX_MESSAGE], "\n".join(sent)
-    if any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1)):
-        words = "the endpoint's message repeats the request and is left out"
-    status = getattr(error, "status_code", None)
-    return f"HTTP {status}: {words}" if status else words
-
-
-def _words_of(error: BaseException) -> str:
-    """What the provider says: its message or, where the body has another form or is a page, the body."""
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)
     body = getattr(error, "body", None)  # `openai` shows no more of it than the message
@@ -93,13 +82,11 @@ def _words_of(error: BaseException) -> str:
         words = body["message"]
     elif body:
         words = json.dumps(body, default=str, ensure_ascii=False)
-    return words
-
-
-_TAG = re.compile(r"<(?:style|script)\b[^<]*|<[^<>]*(?:>|$)", re.IGNORECASE)
-"""Takes time in proportion to the page, whatever it holds."""
-_MAX_PAGE = 100_000  # characters
-_KEY = re.compile(r"\bsk-[\w*-]+")
-_SHORTEST_KEY = 5
-_QUOTATION = 24
-_MAX_MESSAGE = 280
+    keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
+    for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
+        words = words.replace(key, "[key]")
+    words, prompt = _KEY.sub("[key]", words)[:_MAX_MESSAGE], "\n".join(sent)
+    if any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1)):
+        words = "the endpoint's message repeats the request and is left out"
+    status = getattr(error, "status_code", None)
+    return f"HTTP {status}: {words}" if status else words

@@ -1,8 +1,8 @@
 """Keeps text from documents and users inside the place where a prompt quotes it.
 
-A quotation stands between two marker lines with a code. The code is a keyed hash of all quoted texts, and the key never
-leaves the process. So nobody can know the code, and no text can hold its own code: adding it would change the code. Requests
-about the same texts have the same code, so they begin with the same bytes.
+A quotation stands between two marker lines with a code: a keyed hash of all quoted texts, whose key never leaves the process. So
+nobody can know the code, and no text can hold its own code. Requests about the same texts have the same code, so they begin with
+the same bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 _SECRET = secrets.token_bytes(32)
 _DIGEST = 10
-
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
-
 _JOINERS = r"\u200c\u200d"
 _VARIATIONS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _INVISIBLE = (
@@ -31,17 +29,10 @@ _HIDING = re.compile(
     rf"(?<={_SEEN})([{_VARIATIONS}]?[{_JOINERS}](?={_SEEN})|[{_VARIATIONS}](?![{_INVISIBLE}]))|[{_INVISIBLE}]"
 )
 """Characters that could hide a marker, imitate one, or carry text that only a model sees."""
-
 _HARMFUL = re.compile(
-    "["
-    r"\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: they reorder what is read
-    r"\ufff9-\ufffb\U000e0000-\U000e007f"  # annotations and tags: text that only a model sees
-    r"\ud800-\udfff"  # lone surrogates: no encoding takes them
-    "]"
+    # Control characters, bidirectional marks, annotations and tags, and lone surrogates, which no encoding takes.
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
-
-
 _TEMPLATE_MARK = re.compile(
     r"<\|[^|<>\n]{1,40}\|>|<\uff5c[^\uff5c<>\n]{1,40}\uff5c>|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK)\]"
     r"|</?(?:s|bos|eos|pad|start_of_turn|end_of_turn|unused\d{1,4}|tool_call|tool_response"
@@ -58,11 +49,8 @@ def clean(text: str) -> str:
     Line breaks of all kinds become newlines. Invisible characters that no script needs are removed. The rest becomes U+FFFD.
     Marks of chat templates, such as `<|im_start|>` and `<think>`, get other brackets.
     """
-    text = _LINE_BREAK.sub("\n", text)
-    text = _TEMPLATE_MARK.sub(lambda mark: mark[0].translate(_HARMLESS), text)
-    if not text.isascii():
-        text = _HIDING.sub(r"\1", text)
-    return _HARMFUL.sub("\ufffd", text)
+    text = _TEMPLATE_MARK.sub(lambda mark: mark[0].translate(_HARMLESS), _LINE_BREAK.sub("\n", text))
+    return _HARMFUL.sub("\ufffd", text if text.isascii() else _HIDING.sub(r"\1", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +69,7 @@ class Fence:
         return cls(digest.hexdigest())
 
     def quote(self, label: str, text: str) -> str:
-        """The cleaned text between its markers.
-
-        A text that the code was not made from, such as a claim by a model that has seen the code, may hold it. The code is
-        then replaced in the text.
-        """
+        """The cleaned text between its markers, without the code, which a model that has seen it may have written into a claim."""
         body = clean(text).replace(self.code, "\ufffd")
         return f"<<<{label} {self.code}>>>\n{body}\n<<<end of {label} {self.code}>>>"
 

@@ -27,18 +27,36 @@ from ragspan.judges.judge_protocols import (
     require_few_contexts,
 )
 from ragspan.judges.llm import parts
-from ragspan.judges.llm.asking import Answers, Question, ask, majority
-from ragspan.judges.llm.breaker import CircuitBreaker
+from ragspan.judges.llm.asking import Question, Wanted, ask, majority
 from ragspan.judges.llm.capabilities import EndpointHabits
-from ragspan.judges.llm.charging import charging
 from ragspan.judges.llm.fencing import clean
 from ragspan.judges.llm.parts import JudgedClaim, JudgedClaims
-from ragspan.judges.llm.prompt import LONGEST_LINE, Prompt, lay_out, list_sentences, split_context, used_share
+from ragspan.judges.llm.prompt import Prompt, lay_out, list_sentences, split_contexts, used_share
 from ragspan.judges.llm.replies import OTHER_JSON
+from ragspan.judges.llm.requests import CircuitBreaker, charging
 from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
 from ragspan.text.limits import size_of
+
+_CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
+_CLAIM_CHARS = 80
+_LEAST_RECENT, _MOST_RECENT = 9, 60
+_LEAST_ALIKE = 0.6
+_REST = "claims beyond the first ones"
+_RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
+_ON_CONTEXTS: Final[Mapping[str, str]] = {
+    "judge_usefulness": "context_verdicts",
+    "rate_context_relevance": "context_relevance",
+    "measure_utilization": "used_sentences",
+}
+_POLLED: Final[Mapping[str, str]] = {
+    "vote_adherence": "grounding",
+    "rate_completeness": "completeness",
+    "rate_answer_relevance": "answer_relevance",
+}
+_PARTS: Final = {**_ON_CONTEXTS, **_POLLED, "extract_claims": "claims", "verify_claims": "judged_claims"}
+"""The part of a reply by the judge's method that it answers."""
 
 
 class LLMJudge:
@@ -47,8 +65,8 @@ class LLMJudge:
     Who calls whom: a record's metrics tell the session what they will ask; with the first question the judge asks the model for all of
     it in one request, a part of the reply for each, and the other metrics find their answers there. The request's choices are the votes
     and ratings, and so many opinions on each claim and context; the majority's counts. An endpoint without choices gets a short request
-    for each further vote and rating. From the sixteenth claim on there is a second request. Invalid and missing answers are asked for
-    once more, only these; what is then still missing is left out.
+    for each further vote and rating. The claims from the sixteenth on take a second request, with one opinion on each. Invalid and
+    missing answers are asked for once more, only these; what is then still missing is left out.
 
     With `mode="thorough"` each part is a request of its own. The first one goes ahead of the others, so that a provider's cache
     serves what they begin with.
@@ -116,19 +134,23 @@ class LLMJudge:
         return f"{type(self).__name__}({self.name!r})"
 
     @property
+    def _habits(self) -> EndpointHabits:
+        habits = getattr(self.client, "habits", None)
+        return habits if isinstance(habits, EndpointHabits) else EndpointHabits()
+
+    @property
     def refused(self) -> Mapping[str, str]:
         """What the endpoint has refused so far: its words, by the parameter."""
-        habits = getattr(self.client, "habits", None)
-        return dict(habits.refused) if isinstance(habits, EndpointHabits) else {}
+        return dict(self._habits.refused)
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        answers = await self._answers(record, "vote_adherence", votes)
-        self._recent.extend(poll.unread > 0 for poll in answers.polls)
-        found = answers.polled()
+        question = await self._answered(record, "vote_adherence", votes)
+        self._recent.extend(poll.unread > 0 for poll in question.polls)
+        found = question.polled()
         if len(self._recent) >= _LEAST_RECENT and 3 * sum(self._recent) >= len(self._recent):
             # Where only one of the verdicts can be read, the votes that are there say nothing.
             message = f"{sum(self._recent)} of the judge's last {len(self._recent)} votes could not be read at once"
-            raise JudgeError("InvalidVerdict", f"{message}: {answers.problem or OTHER_JSON}")
+            raise JudgeError("InvalidVerdict", f"{message}: {question.problem or OTHER_JSON}")
         remark = self._prompt(record).remark
         return [
             Vote(grounded=one.verdict == "grounded", explanation=one.reasoning + remark, second_try=is_second)
@@ -144,13 +166,10 @@ class LLMJudge:
     async def extract_claims(self, record: RagRecord) -> list[str]:
         if "verify_claims" in await self._expected(record):
             return [one.claim for one in await self._judged_claims(record)]
-        claims, _ = (await self._answers(record, "extract_claims", 1)).polled()[0]
+        claims, _ = (await self._answered(record, "extract_claims", 1)).polled()[0]
         return [claim.strip() for claim in claims if claim.strip()]
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        question = ItemQuestion(
-            key="claim_verdicts", about="", verdicts=("supported", "unsupported", "unsure"), items=tuple(claims)
-        )
         judged = {}
         if "verify_claims" in await self._expected(record):
             judged = {one.claim: one for one in await self._judged_claims(record)}
@@ -158,7 +177,9 @@ class LLMJudge:
             remark = self._prompt(record).remark
             found = [(index, judged[claim], judged[claim].reasoning + remark) for index, claim in enumerate(claims)]
         else:
-            found = await self._findings(record, question.key, question)
+            menu = ("supported", "unsupported", "unsure")
+            own = ItemQuestion(key="claim_verdicts", about="", verdicts=menu, items=tuple(claims))
+            found = await self._findings(record, own.key, own)
         return [
             ClaimVerdict(index=index, verdict=one.verdict, claim=claims[index], explanation=said)
             for index, one, said in found
@@ -166,15 +187,11 @@ class LLMJudge:
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         found = await self._findings(record, "judge_usefulness")
-        return [
-            ContextVerdict(index=index, useful=one.verdict == "useful", explanation=said) for index, one, said in found
-        ]
+        return [ContextVerdict(index=at, useful=one.verdict == "useful", explanation=said) for at, one, said in found]
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         found = await self._findings(record, "rate_context_relevance")
-        return [
-            ContextRating(index=index, value=_RELEVANCE[one.verdict], explanation=said) for index, one, said in found
-        ]
+        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=said) for at, one, said in found]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its characters in the sentences that the model finds used."""
@@ -192,8 +209,8 @@ class LLMJudge:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
         return self._prompt(record).share_shown
 
-    async def _rate(self, record: RagRecord, question: str, ratings: int) -> list[Rating]:
-        found, remark = (await self._answers(record, question, ratings)).polled(), self._prompt(record).remark
+    async def _rate(self, record: RagRecord, name: str, ratings: int) -> list[Rating]:
+        found, remark = (await self._answered(record, name, ratings)).polled(), self._prompt(record).remark
         return [
             Rating(value=one.value, explanation=one.reasoning + remark, second_try=is_second)
             for one, is_second in found[:ratings]
@@ -204,7 +221,7 @@ class LLMJudge:
         prompt = self._prompt(record)
         if name in _ON_CONTEXTS:
             require_few_contexts(len(record.contexts or ()), len(prompt.contexts))
-        found = (await self._answers(record, name, wanted)).numbered()
+        found = (await self._answered(record, name, wanted)).numbered()
         return [(index, one, one.reasoning + prompt.remark) for index, one in found]
 
     # What is asked ----------------------------------------------------------------------------------------------------
@@ -219,61 +236,66 @@ class LLMJudge:
         session = session_of(record)
         asked: list[dict[str, Any]] = session.get_or_make(("together", id(self), asyncio.get_running_loop()), list)
         if not asked:
-            for _ in range(_TURNS):  # until metrics that begin together have all said it
+            for _ in range(2):  # until metrics that begin together have all said it
                 await asyncio.sleep(0)
             asked.append(dict(session.expected(self)))
         return asked[0]
 
-    async def _answers(self, record: RagRecord, name: str, wanted: Any) -> Answers:
+    async def _answered(self, record: RagRecord, name: str, wanted: Any) -> Question:
         """What the model says to a question: with all others that the record's metrics ask, or else by itself."""
-        expected, once = await self._expected(record), self._prompt(record).once
         question, is_polled = self._question(record, name, wanted), name in _POLLED
+        known = (await self._expected(record)).get(name)
         if question.part.is_list and not question.numbers:
-            return Answers(question)
-        known = expected.get(name)
+            return question
         if known is not None and (known >= wanted if is_polled else known == wanted):
-            asked = {name: wanted} if self._is_thorough else expected
-            found = await once.ask(tuple(asked), partial(self._ask, record, asked))
+            found = await self._together(record, name, wanted)
             # Who asks for votes a second time wants others.
             answers = found.pop(question.part.key, None) if is_polled else found.get(question.part.key)
             if answers is not None:
                 return answers
         asking = partial(self._ask, record, {name: wanted})
-        return (await (asking() if is_polled else once.ask((name, wanted), asking)))[question.part.key]
+        found = await (asking() if is_polled else self._prompt(record).once.ask((name, wanted), asking))
+        return found[question.part.key]
+
+    async def _together(self, record: RagRecord, name: str, wanted: Any) -> dict[str, Question]:
+        """The answers to all that the record's metrics ask; in thorough mode, to this question."""
+        asked = {name: wanted} if self._is_thorough else await self._expected(record)
+        return await self._prompt(record).once.ask(tuple(asked), partial(self._ask, record, asked))
 
     async def _judged_claims(self, record: RagRecord) -> Sequence[JudgedClaim]:
-        expected = await self._expected(record)
-        asked = {"verify_claims": 1} if self._is_thorough else expected
-        found = await self._prompt(record).once.ask(tuple(asked), partial(self._ask, record, asked))
+        found = await self._together(record, "verify_claims", 1)
         claims: dict[str, JudgedClaim] = {}
         for key in ("judged_claims", _REST):
             for one in merged_claims([claim for claim, _ in found[key].polled()]) if key in found else ():
                 claims.setdefault(one.claim, one)
         return list(claims.values())
 
-    async def _ask(self, record: RagRecord, asked: Mapping[str, Any]) -> dict[str, Answers]:
+    async def _ask(self, record: RagRecord, asked: Mapping[str, Any]) -> dict[str, Question]:
         """Ask all of it in one request, and in a second one for claims beyond the first ones; the answers by their parts."""
         questions = self._questions(record, asked)
         everything = {**await self._expected(record), **asked} if self._is_thorough else asked
         guide = tuple(one.part for one in self._questions(record, everything))
-        polls = max(one.polls for one in questions)
-        send, choices = partial(self._send, record, guide, is_sampled=polls > 1), polls if self._gives_choices else 1
-        answers = {one.question.part.key: one for one in await ask(questions, send, choices=choices)}
+        polls = max(one.wanted for one in questions)
+        gives_choices = self._habits.capabilities.takes("n")
+        send = partial(self._send, record, guide)
+        await ask(questions, partial(send, is_sampled=polls > 1), choices=polls if gives_choices else 1)
+        answers = {one.part.key: one for one in questions}
         claims = answers.get("judged_claims")
         if claims is not None and claims.found and claims.found[0].more:
             quote = self._prompt(record).fence.quote
             listed = quote("claims", "\n".join(one.claim for one in claims.found[0].claims))
-            [answers[_REST]] = await ask([claims.question], partial(send, listed=listed), choices=choices)
+            # No metric polls claims: what the first request has of further opinions came with its choices.
+            answers[_REST] = self._question(record, "verify_claims", 1)
+            await ask([answers[_REST]], partial(send, listed=listed), choices=claims.wanted)
         return answers
 
     def _questions(self, record: RagRecord, asked: Mapping[str, Any]) -> list[Question]:
         """In the order of the reply, without what cannot be asked of this record or is a part of another one."""
         fits = len(self._prompt(record).contexts) == len(record.contexts or ())
-        names = [name for name in asked if fits or name not in _ON_CONTEXTS]
         made = [
-            self._question(record, name, asked[name])
-            for name in names
-            if not (name == "extract_claims" and "verify_claims" in asked)
+            self._question(record, name, wanted)
+            for name, wanted in asked.items()
+            if (fits or name not in _ON_CONTEXTS) and not (name == "extract_claims" and "verify_claims" in asked)
         ]
         return sorted(
             (one for one in made if one.numbers or not one.part.is_list), key=lambda one: parts.place_of(one.part)
@@ -284,8 +306,9 @@ class LLMJudge:
         fence, numbers = self._prompt(record).fence, range(1, len(record.contexts or ()) + 1)
         if isinstance(wanted, ItemQuestion):
             part = parts.PARTS.get(name) or parts.part_of_items(name, wanted.about, wanted.verdicts)
-            quoted = parts.quoted_items(fence, wanted)
-            return Question(part=part, numbers=range(1, len(wanted.items) + 1), quoted=quoted)
+            lines = [f"{number}. {' '.join(item.split())}" for number, item in enumerate(wanted.items, start=1)]
+            quoted = fence.quote(name, "\n".join(lines))
+            return Question(part=part, numbers=range(1, len(lines) + 1), quoted=quoted)
         part = parts.PARTS[_PARTS[name]]
         if name == "measure_utilization":
             contexts = self._sentences(record)
@@ -295,53 +318,43 @@ class LLMJudge:
                 quoted=fence.quote("sentences", list_sentences(contexts)),
                 is_valid=lambda one: all(1 <= place <= len(contexts[one.number - 1]) for place in one.sentences),
             )
-        return Question(part=part, numbers=numbers) if part.is_list else Question(part=part, polls=wanted)
+        return Question(part=part, numbers=numbers) if part.is_list else Question(part=part, wanted=wanted)
 
     def _sentences(self, record: RagRecord) -> list[list[str]]:
-        shown = self._prompt(record).contexts
-        most = max(self._max_context_chars // (LONGEST_LINE * max(len(shown), 1)), 1)
-        return [split_context(clean(text), most) for text in shown]
-
-    def _background(self, record: RagRecord) -> str:
-        whole = "".join(one.text for one in record.background)
-        most = min(MAX_SHOWN, self._max_context_chars // 5)
-        shown = shown_background(record, most * len(whole) // max(size_of(whole), 1))
-        text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
-        return self._prompt(record).fence.quote("background", text) if shown else ""
+        return split_contexts([clean(text) for text in self._prompt(record).contexts], self._max_context_chars)
 
     # The requests -----------------------------------------------------------------------------------------------------
-
-    @property
-    def _gives_choices(self) -> bool:
-        habits = getattr(self.client, "habits", None)
-        return habits.capabilities.takes("n") if isinstance(habits, EndpointHabits) else True
 
     async def _send(
         self,
         record: RagRecord,
         guide: tuple[parts.Part, ...],
-        questions: Sequence[Question],
+        wanted: Wanted,
         choices: int,
         *,
-        is_sampled: bool,
+        is_sampled: bool = False,
         listed: str = "",
     ) -> list[Completion]:
         """Send a request, if the service is well and the allowance suffices."""
-        prompt = self._prompt(record)
-        background = self._background(record) if any(one.part.takes_background for one in questions) else ""
-        blocks = [one.quoted for one in questions if one.quoted]
-        task = parts.task_of(
-            [(one.part, one.numbers) for one in questions], blocks, background=background, listed=listed
-        )
+        prompt, asked = self._prompt(record), [(question.part, numbers) for question, numbers in wanted]
+        background = ""
+        if record.background and any(part.takes_background for part, _ in asked):
+            whole = "".join(one.text for one in record.background)
+            most = min(MAX_SHOWN, self._max_context_chars // 5)
+            shown = shown_background(record, most * len(whole) // max(size_of(whole), 1))
+            text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
+            background = prompt.fence.quote("background", text) if shown else ""
+        blocks = [question.quoted for question, _ in wanted if question.quoted]
+        task = parts.task_of(asked, blocks, background=background, listed=listed)
         messages: list[ChatMessage] = [
             {"role": "system", "content": parts.rules_for(guide)},
             {"role": "user", "content": f"{prompt.material}\n\n{task}"},
         ]
-        together = not self._is_thorough
-        schema = parts.schema_of([one.part for one in questions] if together else guide, together=together)
+        schema = parts.schema_of(guide, together=False) if self._is_thorough else parts.schema_of(p for p, _ in asked)
         claims = min(max(size_of(record.response or "") // _CLAIM_CHARS, 1), parts.MOST_CLAIMS)
-        counts = (len(one.numbers) or (claims if one.part.key == "judged_claims" else 1) for one in questions)
-        tokens = sum(one.part.tokens * count for one, count in zip(questions, counts, strict=True))
+        tokens = sum(
+            part.tokens * (len(numbers) or (claims if part.key == "judged_claims" else 1)) for part, numbers in asked
+        )
 
         async def post() -> list[Completion]:
             with (
@@ -377,35 +390,11 @@ def merged_claims(opinions: Sequence[JudgedClaims]) -> list[JudgedClaim]:
 
 def _same_claim(claim: str, others: Sequence[JudgedClaim]) -> JudgedClaim | None:
     """The claim that has most of the same words, and all of the same numbers."""
-    words = _words(claim)
+    words, *own_words = (frozenset(re.findall(r"\w+", text.casefold())) for text in (claim, *(o.claim for o in others)))
     alike = [
         (len(words & own) / len(words | own), -place)
-        for place, other in enumerate(others)
-        if (own := _words(other.claim)) and not any(word[0].isdigit() for word in words ^ own)
+        for place, own in enumerate(own_words)
+        if own and not any(word[0].isdigit() for word in words ^ own)
     ]
     share, place = max(alike, default=(0.0, 0))
     return others[-place] if share >= _LEAST_ALIKE else None
-
-
-def _words(claim: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", claim.casefold()))
-
-
-_CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
-_CLAIM_CHARS = 80
-_LEAST_RECENT, _MOST_RECENT = 9, 60
-_LEAST_ALIKE = 0.6
-_REST = "claims beyond the first ones"
-_TURNS = 2
-_RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
-_ON_CONTEXTS: Final[Mapping[str, str]] = {
-    "judge_usefulness": "context_verdicts",
-    "rate_context_relevance": "context_relevance",
-    "measure_utilization": "used_sentences",
-}
-_POLLED: Final[Mapping[str, str]] = {
-    "vote_adherence": "grounding",
-    "rate_completeness": "completeness",
-    "rate_answer_relevance": "answer_relevance",
-}
-_PARTS: Final = {**_ON_CONTEXTS, **_POLLED, "extract_claims": "claims", "verify_claims": "judged_claims"}

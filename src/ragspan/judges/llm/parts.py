@@ -1,8 +1,8 @@
 """The words and the forms of what a language model is asked: one row for each part of a reply.
 
-The rules and what each part is about stand in the system message, the same for all requests about a record and for most records;
-then the material; then which parts are wanted. So a provider's cache serves the beginning of each request. A change of a word here
-that could change a verdict needs a new `PROMPT_VERSION`.
+The rules and what each part is about stand in the system message, the same for most records; then the material; then which parts are
+wanted. So a provider's cache serves the beginning of each request. A change of a word here that could change a verdict needs a new
+`PROMPT_VERSION`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from ragspan.judges.judge_protocols import ItemQuestion
-from ragspan.judges.llm.fencing import Fence
+from ragspan.judges.judge_protocols import Verdict
 
 PROMPT_VERSION: Final = "7"
 MOST_CLAIMS: Final = 15
@@ -64,7 +63,7 @@ class Value(Reply, frozen=True):
 class JudgedClaim(Reply, frozen=True):
     claim: str
     reasoning: str
-    verdict: Literal["supported", "unsupported", "unsure"]
+    verdict: Verdict
 
 
 class JudgedClaims(Reply, frozen=True):
@@ -82,13 +81,6 @@ class NumberedFinding(Reply, frozen=True):
 
 class UsedSentences(NumberedFinding, frozen=True):
     sentences: list[int]
-
-
-@lru_cache(maxsize=64)
-def _finding(*verdicts: str) -> Any:
-    """The class of findings with these verdicts."""
-    fields = [("verdict", Literal[verdicts])]
-    return msgspec.defstruct("Finding", fields, bases=(NumberedFinding,), frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +104,8 @@ class Part:
 def _listed(key: str, words: str, *verdicts: str, tokens: int = 35, takes_background: bool = False) -> Part:
     menu = " or ".join(f'"{verdict}"' for verdict in verdicts)
     shape = f'[{{"number": ..., "reasoning": "...", "verdict": {menu}}}, ...]'
-    return Part(key, words, shape, _finding(*verdicts), tokens, is_list=True, takes_background=takes_background)
+    kind = msgspec.defstruct("Finding", [("verdict", Literal[verdicts])], bases=(NumberedFinding,), frozen=True)
+    return Part(key, words, shape, kind, tokens, is_list=True, takes_background=takes_background)
 
 
 _VALUE = '{"reasoning": "...", "value": a number from 0 to 1}'
@@ -232,20 +225,10 @@ def part_of_items(key: str, about: str, verdicts: tuple[str, ...]) -> Part:
     return _listed(key, about, *verdicts, tokens=50)
 
 
-def quoted_items(fence: Fence, question: ItemQuestion) -> str:
-    lines = (f"{number}. {' '.join(item.split())}" for number, item in enumerate(question.items, start=1))
-    return fence.quote(question.key, "\n".join(lines))
-
-
 def place_of(part: Part) -> float:
     """Where a part stands in the reply; those that metrics bring come after what is judged one by one."""
     keys = list(PARTS)
     return keys.index(part.key) if part.key in PARTS else keys.index("completeness") - 0.5
-
-
-def introduction(code: str, contexts: int) -> str:
-    """The first line of the material, with the code of its markers."""
-    return f"The material of this case: {contexts} contexts, the question and the response. The code is {code}."
 
 
 @lru_cache(maxsize=32)
@@ -257,13 +240,9 @@ def rules_for(parts: tuple[Part, ...]) -> str:
 def task_of(
     parts: Sequence[tuple[Part, Sequence[int]]], blocks: Iterable[str], *, background: str = "", listed: str = ""
 ) -> str:
-    """What stands behind the material: which parts are wanted, and their form.
+    """What stands behind the material: which parts are wanted, each with the numbers that need a verdict, and their form.
 
-    Args:
-        parts: each with the numbers that need a verdict.
-        blocks: that are quoted ahead of it.
-        background: further evidence, quoted.
-        listed: claims that are listed and judged already, quoted.
+    Quoted ahead of it: background as further evidence, blocks of items, and claims that are listed and judged already.
     """
     keys = ", ".join(part.key for part, _ in parts)
     words = [f"Task: reply with the parts {keys}." if len(parts) > 1 else f"Task: reply with the part {keys} alone."]
@@ -293,38 +272,26 @@ def schema_of(parts: Iterable[Part], *, together: bool = True) -> dict[str, Any]
 
     It has no bounds, which some endpoints do not know; reading checks them.
     """
-    return _schema(tuple(parts), together)
+    forms = {part.key: _schema_of(part.kind, is_list=part.is_list) for part in parts}
+    if together or len(forms) == 1:
+        return _object({"answer": _object(forms)})
+    return _object({"answer": {"anyOf": [_object({key: form}) for key, form in forms.items()]}})
 
 
 @lru_cache(maxsize=64)
-def _schema(parts: tuple[Part, ...], together: bool) -> dict[str, Any]:  # noqa: FBT001 - a key of the cache
-    forms = {part.key: _schema_of(list[part.kind] if part.is_list else part.kind) for part in parts}  # type: ignore[name-defined]
-    answer = (
-        _object(forms)
-        if together or len(parts) == 1
-        else {"anyOf": [_object({key: form}) for key, form in forms.items()]}
-    )
-    return _object({"answer": answer})
-
-
-def _schema_of(kind: Any) -> dict[str, Any]:
+def _schema_of(kind: Any, *, is_list: bool = False) -> dict[str, Any]:
+    if is_list:
+        return {"type": "array", "items": _schema_of(kind)}
     found = msgspec.inspect.type_info(kind)
     if isinstance(found, msgspec.inspect.LiteralType):
         return {"type": "string", "enum": list(found.values)}
     if isinstance(found, msgspec.inspect.ListType):
-        return {"type": "array", "items": _schema_of(kind.__args__[0])}
+        return _schema_of(kind.__args__[0], is_list=True)
     if isinstance(found, msgspec.inspect.StructType):
-        types = {one.name: one.type for one in msgspec.structs.fields(kind)}
-        return _object({name: _schema_of(field) for name, field in types.items()})
-    return {"type": _JSON_NAMES[type(found)]}
-
-
-_JSON_NAMES: Final = {
-    msgspec.inspect.StrType: "string",
-    msgspec.inspect.FloatType: "number",
-    msgspec.inspect.IntType: "integer",
-    msgspec.inspect.BoolType: "boolean",
-}
+        return _object({one.name: _schema_of(one.type) for one in msgspec.structs.fields(kind)})
+    return {
+        "type": {"Str": "string", "Float": "number", "Int": "integer", "Bool": "boolean"}[type(found).__name__[:-4]]
+    }
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

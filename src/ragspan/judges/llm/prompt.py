@@ -1,4 +1,4 @@
-"""A record as an LLM judge sees it, laid out once for all requests about it, and what these share.
+"""A record as an LLM judge sees it, laid out once for all requests about it.
 
 A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what short
 texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay whole, and
@@ -9,19 +9,16 @@ left out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeVar
 
-from ragspan.exceptions import BudgetExhausted, JudgeError
+from ragspan.judges.llm.asking import AskedOnce
 from ragspan.judges.llm.fencing import Fence, overhead
-from ragspan.judges.llm.parts import introduction
 from ragspan.records import RagRecord
 from ragspan.text.limits import beginning, beginnings, size_of
 from ragspan.text.sentences import places_of
 
-_T = TypeVar("_T")
 _CUT = 80
 """Characters by which the labels of a context grow if it is cut."""
 _FEW_WORDS = 100
@@ -30,45 +27,8 @@ _MAX_SENTENCES = 100
 """Of one context; beyond that, neighbours count as one."""
 _BEGINNING = 48
 """The size of a sentence's beginning, by which it can be found in its context."""
-LONGEST_LINE = _BEGINNING + 16
+_LONGEST_LINE = _BEGINNING + 16
 """Characters of a sentence's line in the list, its number included."""
-
-
-class AskedOnce:
-    """Asks each question once, however many callers need the answer. For one record and one event loop.
-
-    Guarantees:
-    - Callers that come before the answer wait for it; later callers get it at once. The usage is on the first caller's meter.
-    - An error is that of all who wait; whoever comes later asks again. A cancellation, or a denial by the caller's own allowance, is
-      that caller's alone: the next one asks.
-    """
-
-    def __init__(self) -> None:
-        self._asked: dict[Hashable, asyncio.Future[Any]] = {}
-
-    async def ask(self, question: Hashable, asking: Callable[[], Awaitable[_T]]) -> _T:
-        """What `asking` returns, called now or earlier for this question."""
-        while (earlier := self._asked.get(question)) is not None:
-            answer = await asyncio.shield(earlier)
-            if answer is not _NOBODY:
-                found: _T = answer
-                return found
-        mine = self._asked[question] = asyncio.get_running_loop().create_future()
-        try:
-            found = await asking()
-        except BaseException as error:
-            del self._asked[question]
-            if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
-                mine.set_exception(error)
-                mine.exception()  # known to nobody, if nobody waits
-            else:
-                mine.set_result(_NOBODY)
-            raise
-        mine.set_result(found)
-        return found
-
-
-_NOBODY = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,36 +58,37 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
         max_response_chars: of the response in a prompt, and of the question.
     """
     texts = [context.text for context in record.contexts or ()]
-    contexts = _fit(texts, overhead(f"context {len(texts)}"), max_context_chars)
+    contexts, each = texts, overhead(f"context {len(texts)}")
+    if sum(map(size_of, texts)) + each * len(texts) > max_context_chars:
+        each += _CUT
+        kept = texts[: max(max_context_chars // (each + _FEW_WORDS), 1)]
+        contexts = beginnings(kept, max(max_context_chars - each * len(kept), 0))
     quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=False), start=1)]
     others = {"question": record.question or "", "response": record.response or ""}
     quoted += [(label, text, beginning(text, max_response_chars)) for label, text in others.items()]
     fence = Fence.around([record.record_id, *(shown for *_, shown in quoted)])
-    blocks = [fence.quote(_label(label, text, shown), shown) for label, text, shown in quoted]
+    blocks = [
+        f"The material of this case: {len(contexts)} contexts, the question and the response. The code is {fence.code}."
+    ]
+    for label, text, shown in quoted:
+        part = "" if len(shown) == len(text) else f" (first {len(shown):,} of {len(text):,} characters)"
+        blocks.append(fence.quote(f"{label}{part}", shown))
     counts = {"contexts": (sum(map(len, contexts)), sum(map(len, texts)))}
     counts |= {label: (len(shown), len(text)) for label, text, shown in quoted[len(contexts) :]}
     cut = [f"{seen:,} of {whole:,} characters of the {what}" for what, (seen, whole) in counts.items() if seen < whole]
     seen, whole = map(sum, zip(*counts.values(), strict=True))
     return Prompt(
         fence=fence,
-        material="\n\n".join([introduction(fence.code, len(contexts)), *blocks]),
+        material="\n\n".join(blocks),
         contexts=tuple(contexts),
         remark=f" [the judge saw only {' and '.join(cut)}]" if cut else "",
         share_shown=seen / whole if whole else 1.0,
     )
 
 
-def _fit(texts: Sequence[str], each: int, room: int) -> list[str]:
-    """The texts that fit, the first ones and at least one, each cut to its share of the room; each takes `each` characters besides."""
-    if sum(map(size_of, texts)) + each * len(texts) <= room:
-        return list(texts)
-    each += _CUT
-    kept = texts[: max(room // (each + _FEW_WORDS), 1)]
-    return beginnings(kept, max(room - each * len(kept), 0))
-
-
-def _label(label: str, whole: str, shown: str) -> str:
-    return label if len(shown) == len(whole) else f"{label} (first {len(shown):,} of {len(whole):,} characters)"
+def split_contexts(texts: Sequence[str], room: int) -> list[list[str]]:
+    """The sentences of each text, so many that their list fits into the room."""
+    return [split_context(text, max(room // (_LONGEST_LINE * max(len(texts), 1)), 1)) for text in texts]
 
 
 def split_context(text: str, most: int) -> list[str]:
@@ -151,6 +112,5 @@ def list_sentences(contexts: Sequence[Sequence[str]]) -> str:
 
 def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
     """The share of the text's characters in these sentences, numbered from 1; 0 if there is no text."""
-    lengths = list(map(len, sentences))
-    whole = sum(lengths)
-    return sum(lengths[place - 1] for place in set(used)) / whole if whole else 0.0
+    whole = sum(map(len, sentences))
+    return sum(len(sentences[place - 1]) for place in set(used)) / whole if whole else 0.0

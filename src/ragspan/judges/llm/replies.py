@@ -45,6 +45,24 @@ PROBLEMS = frozenset(
     {PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, REFUSED_IN_WORDS, TOOL_CALL, BROKEN_OFF, THOUGHTS_ONLY, MISCOUNTED}
 )
 """Why a reply has no answer. They quote nothing, so they may be logged."""
+_MOST_TRIED = 50
+_EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_CODE_BLOCK = re.compile(r"```(?:[a-z]+\b)?(.*?)```", re.IGNORECASE | re.DOTALL)
+_OPENING = re.compile(r"<[A-Za-z][\w:.-]{0,40}(?:\s[^<>]{0,200})?>|\[[A-Za-z]\w{0,40}\]|◁\w{1,40}▷")
+"""Any tag: `<think>`, `<reasoning>` (Bedrock), `[THINK]` (Mistral), `◁think▷` (Kimi)."""
+_END_OF_THOUGHTS = re.compile(
+    r"</[A-Za-z][\w:.-]{0,40}>|\[/[A-Za-z]\w{0,40}\]|◁/\w{1,40}▷"
+    r"|<\|[\w/ -]{1,40}\|>(?=\s*(?:\{|```))|<unused\d{1,4}>(?=\s*(?:\{|```))"
+    r"|\bassistantfinal(?=\s*\{)|Here is my response:(?=\s*(?:\{|```))",
+    re.IGNORECASE,
+)
+"""Some servers leave the opening mark out, or print the marks of a model's template (gpt-oss: `<|channel|>final<|message|>`)."""
+_END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\s*\Z")
+_REFUSAL = re.compile(
+    r"(?:\W*\w+,)?\W*(?:sorry|apologi[sz]e|(?:I(?:['\u2019]m| am)|we(?:['\u2019]re| are)) (?:very |so )?(?:sorry|unable|not able|afraid)"
+    r"|(?:I|we) (?:can(?:['\u2019]?t|not)|won['\u2019]t|will not|must decline|decline)|as an AI\b)",
+    re.IGNORECASE,
+)
 
 
 def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[list[Any], str | None]:
@@ -62,12 +80,9 @@ def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[
     answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
     value = answer.get(part.key)
     items = value if part.is_list and isinstance(value, list) else [] if part.is_list or value is None else [value]
-    try:  # as usual replies are
-        found = numbered = msgspec.convert(items, _list_of(part.kind), strict=False)
-    except (msgspec.ValidationError, RecursionError):
-        found, numbered = _converted(items, part.kind), _converted(items, _Numbered)
+    found = _converted(items, part.kind)
     if numbers is not None:
-        known = [one.number for one in numbered]
+        known = [one.number for one in _converted(items, _Numbered)]
         if len(set(known)) < len(known) or any(number not in numbers for number in known):
             return [], MISCOUNTED
     return found, None if found else OTHER_JSON
@@ -75,11 +90,6 @@ def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[
 
 class _Numbered(msgspec.Struct, frozen=True):
     number: int
-
-
-@lru_cache(maxsize=64)
-def _list_of(kind: Any) -> Any:
-    return list[kind]
 
 
 def _converted(items: Iterable[Any], kind: Any) -> list[Any]:
@@ -97,7 +107,7 @@ def _folded(item: Any) -> Any:
         return [_folded(one) for one in item]
     if not isinstance(item, dict):
         return item
-    folded = {key: _folded(value) if isinstance(value, (list, dict)) else value for key, value in item.items()}
+    folded = {key: _folded(value) for key, value in item.items()}
     if isinstance(verdict := folded.get("verdict"), str):
         folded["verdict"] = "_".join(re.findall(r"[^\W_]+", verdict.lower()))
     return folded
@@ -112,24 +122,16 @@ def _object_in(text: str) -> dict[str, Any] | None:
     reply = _without_thoughts(text)
     blocks = _CODE_BLOCK.findall(reply)
     for candidate in (reply, *(blocks if len(blocks) == 1 else ())):
-        if (found := _decoded(candidate)) is not None:
-            return found
-    return None if _OPENING.match(reply) else _only_object_in(reply)  # None: thoughts without an end
-
-
-def _decoded(text: str) -> dict[str, Any] | None:
-    for candidate in (text, _EXTRA_COMMA.sub(r"\1", text)):
-        try:
-            found = msgspec.json.decode(candidate)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue
-        return found if isinstance(found, dict) else None
-    return None
+        for plain in (candidate, _EXTRA_COMMA.sub(r"\1", candidate)):
+            with contextlib.suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+                found = msgspec.json.decode(plain)
+                if isinstance(found, dict):
+                    return found
+    return None if _OPENING.match(reply) else _only_object_in(_EXTRA_COMMA.sub(r"\1", reply))
 
 
 def _only_object_in(text: str) -> dict[str, Any] | None:
     """The object that stands in a text, if there is one only, and none that is cut off around it."""
-    text = _EXTRA_COMMA.sub(r"\1", text)
     found: list[dict[str, Any]] = []
     place = 0
     for _ in range(_MOST_TRIED):
@@ -146,49 +148,15 @@ def _only_object_in(text: str) -> dict[str, Any] | None:
     return found[0] if len(found) == 1 else None
 
 
-_MOST_TRIED = 50
-_EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
-_CODE_BLOCK = re.compile(r"```(?:[a-z]+\b)?(.*?)```", re.IGNORECASE | re.DOTALL)
-
-
 def _without_thoughts(text: str) -> str:
     """The reply without what models write around it if no schema binds them: thoughts before it, a tag around it, and marks."""
-    reply = text
-    for _ in range(_MOST_MARKS):
-        while (trimmed := _END_MARK.sub("", reply).strip("\ufeff \t\r\n")) != reply:
-            reply = trimmed
-        opening = None if reply.startswith(("{", "```")) else _OPENING.match(reply)
-        if opening is not None:
-            before, closing, rest = reply.rpartition(opening.expand(_CLOSINGS[opening.lastgroup or ""]))
-            if not closing:
-                opening = None
-            else:
-                reply = rest if rest.strip() else before[opening.end() :]
-        if opening is None:
-            ends = [] if reply.startswith(("{", "```")) else list(_END_OF_THOUGHTS.finditer(reply))
-            if not ends:
-                break
-            reply = reply[ends[-1].end() :]
-    return reply
-
-
-_MOST_MARKS = 4
-_OPENING = re.compile(
-    r"<(?P<tag>[A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,200})?>|\[(?P<bracket>[A-Za-z]\w{0,40})\]|◁(?P<triangle>\w{1,40})▷"
-)
-"""Any tag: `<think>`, `<reasoning>` (Bedrock), `[THINK]` (Mistral), `◁think▷` (Kimi)."""
-_CLOSINGS = {"tag": r"</\g<tag>>", "bracket": r"[/\g<bracket>]", "triangle": "◁/\\g<triangle>▷"}
-_END_OF_THOUGHTS = re.compile(
-    r"</(?:\w{1,20}:)?(?:think|thinking|thought|thoughts|reason|reasoning|reflection|analysis|scratchpad)>"
-    r"|\[/(?:THINK|THINKING|REASONING)\]|◁/think(?:ing)?▷"
-    r"|<\|[\w/ -]{1,40}\|>(?=\s*(?:\{|```))|<unused\d{1,4}>(?=\s*(?:\{|```))"
-    r"|\bassistantfinal(?=\s*\{)|Here is my response:(?=\s*(?:\{|```))",
-    re.IGNORECASE,
-)
-"""Some servers leave the opening mark out, or print the marks of a model's template (gpt-oss: `<|channel|>final<|message|>`)."""
-_END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\s*\Z")
-_REFUSAL = re.compile(
-    r"(?:\W*\w+,)?\W*(?:sorry|apologi[sz]e|(?:I(?:['\u2019]m| am)|we(?:['\u2019]re| are)) (?:very |so )?(?:sorry|unable|not able|afraid)"
-    r"|(?:I|we) (?:can(?:['\u2019]?t|not)|won['\u2019]t|will not|must decline|decline)|as an AI\b)",
-    re.IGNORECASE,
-)
+    reply = ""
+    while reply != text:
+        reply, text = text, _END_MARK.sub("", text).strip("\ufeff \t\r\n")
+    ends = [] if reply.startswith(("{", "```")) else list(_END_OF_THOUGHTS.finditer(reply))
+    if not ends:
+        return reply  # if it begins with a tag, they have no end, and nothing is read
+    if rest := reply[ends[-1].end() :].strip():
+        return rest
+    opening = _OPENING.match(reply)
+    return reply[opening.end() if opening else 0 : ends[-1].start()].strip()

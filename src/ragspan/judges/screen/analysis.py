@@ -17,19 +17,10 @@ from ragspan.judges.screen.contexts import (
     told_apart,
     within_bounds,
 )
-from ragspan.judges.screen.grading import (
-    DECLINES,
-    Grade,
-    answer_score,
-    declined,
-    grade,
-    is_unrelated,
-    probability,
-    score_of,
-)
+from ragspan.judges.screen.grading import DECLINES, Grade, answer_score, declined, grade, is_unrelated, probability
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
-from ragspan.text.keys import content_of, is_negation
+from ragspan.text.keys import content_of
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
@@ -65,19 +56,23 @@ class Analysis:
         documents: int | None = None,
     ) -> None:
         self.record = record
-        self.documents = len(record.contexts or ()) if documents is None else documents
+        contexts = [context.text for context in record.contexts or ()]
+        self.documents = len(contexts) if documents is None else documents
         self._alone = alone
         response, question = record.response or "", record.question or ""
         self._stated = stated(response)
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
-        texts = within_bounds([context.text for context in record.contexts or ()])
+        texts = within_bounds(contexts)
         languages = languages_of(self._stated, texts, question)
-        self.languages = languages.quick if sum(map(len, [*texts, response[:MAX_RESPONSE]])) > _LONG else languages
-        self.language = self.languages.response
+        if sum(map(len, [*texts, response[:MAX_RESPONSE]])) > _LONG:
+            languages = Languages(languages.response.quick, languages.contexts.quick, languages.are_comparable)
+        self.languages, self.language = languages, languages.response
         self._claims = read_claims(response, self.language)
-        self.question = frozenset(self.language.keys(question))
-        self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
+        self.question = frozenset(read_sentence(question, self.language).keys)
+        reader = ContextReader() if reader is None else reader
+        self.contexts = tuple([reader.read(text, languages.contexts) for text in texts])
         self.index = Index(self.contexts)
+        self.index.look_up(self.question.union(*[claim.keys for claim in self._claims]))
 
     @property
     def claims(self) -> tuple[Sentence, ...]:
@@ -133,9 +128,8 @@ class Analysis:
     def require_comparable(self) -> None:
         """Raise a `JudgeError` (`cannot_tell`) where a response declines, and contexts may hold an answer."""
         if not self.declines_rightly and self._declines:
-            raise JudgeError(
-                CANNOT_TELL, "the response declines, and words do not show whether the contexts hold an answer"
-            )
+            reason = "the response declines, and words do not show whether the contexts hold an answer"
+            raise JudgeError(CANNOT_TELL, reason)
 
     @Lazy
     def _declines(self) -> bool:
@@ -151,11 +145,6 @@ class Analysis:
         if list(claims) == [claim.text for claim in self._claims]:
             return self.grades
         return self._graded([read_sentence(claim, self.language) for claim in claims])
-
-    def closest(self, claim: str) -> str | None:
-        """The sentence of the contexts with most of the words of a claim; None where none has any."""
-        places = self.index.closest(content_of(self.language.keys(claim)))
-        return next(map(self.index.text_at, places), None)
 
     @property
     def compared_claims(self) -> Sequence[Sentence]:
@@ -180,33 +169,24 @@ class Analysis:
     def require_question(self) -> None:
         """Raise a `JudgeError` (`language`) where the question is in another language than the contexts."""
         question = self.record.question or ""
-        if guess(question) is not None:
-            _require_comparable(languages_of(question, [context.text for context in self.record.contexts or ()]))
-        else:
-            _require_comparable(self.languages)
+        is_clear = guess(question) is not None
+        texts = [context.text for context in self.record.contexts or ()] if is_clear else ()
+        _require_comparable(languages_of(question, texts) if is_clear else self.languages)
 
     def _graded(self, claims: Sequence[Sentence]) -> list[Grade]:
         if self.declines_rightly:
             return [declined(claim.text) for claim in claims]
         if self._declines:
-            return [Grade(sentence=claim.text, score=score_of(), unsure=DECLINES) for claim in claims]
+            return [Grade(sentence=claim.text, unsure=DECLINES) for claim in claims]
         _require_comparable(self.languages)
         response = Response(self.index, self.question, self.language, len(claims))
-        grades = [grade(claim, response, affirms=not at and self._affirms) for at, claim in enumerate(claims)]
+        grades = [grade(claim, response) for claim in claims]
         with contextlib.suppress(JudgeError):  # the others are in another language
             alone = [] if self._alone is None else self._alone.grade([claim.text for claim in claims])
-            return (
-                [max(pair, key=lambda grade: grade.score) for pair in zip(alone, grades, strict=True)]
-                if alone
-                else grades
+            grades = (
+                [max(pair, key=lambda one: one.score) for pair in zip(alone, grades, strict=True)] if alone else grades
             )
         return grades
-
-    @Lazy
-    def _affirms(self) -> bool:
-        """Whether the response begins with a yes."""
-        first = self.language.tokens(self._stated[:20])[:1]
-        return any(one.lower() in self.language.replies and not is_negation(self.language.key(one)) for one in first)
 
 
 def _require_comparable(languages: Languages) -> None:

@@ -9,7 +9,7 @@ from ragspan.judges.screen.contexts import Index, Near, Place
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.facts import DATES, Facts, compared, same, tells
 from ragspan.judges.screen.flags import Topic, read_topics
-from ragspan.text.keys import content_of, is_content, is_negation, is_number
+from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
@@ -20,7 +20,7 @@ _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 one; and the share below which it is not looked at."""
 _FEWEST = 3
 """Content words of a claim of a longer response that is compared."""
-_ROOT = 4
+ROOT = 4
 """Letters at the beginning of a word that inflection mostly keeps."""
 
 
@@ -29,7 +29,7 @@ class Finding:
     """What a claim says, and what a context says in its place."""
 
     kind: str
-    """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
+    """`number`, `date`, `unit`, `absent number`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
     response: str
     """The claim's words."""
     context: str = ""
@@ -50,9 +50,11 @@ class Response:
 
     def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
         self.index, self.question, self.language = index, question, language
+        self.is_english = language.code == "en"
+        self.enough = _ENOUGH if claims <= _FEW_CLAIMS else _MOST
         self.lone = claims <= _FEW_CLAIMS
         """It is a sentence or two."""
-        self.asked = frozenset(filter(is_content, question))
+        self.asked = content_of(question)
         self.told = frozenset(filter(tells, map(compared, question))) if self.lone else frozenset[str]()
         """The words of the question that are compared where a claim has few."""
         self.excused = language.neutral_keys | question
@@ -71,7 +73,7 @@ class Response:
     def roots(self) -> frozenset[str]:
         """How the contexts' words begin."""
         words = (word for context in self.index.contexts for word in context.places)
-        return frozenset([word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()])
+        return frozenset([word[:ROOT] for word in words if len(word) >= ROOT and word[0].isalpha()])
 
 
 class Claim:
@@ -79,10 +81,9 @@ class Claim:
 
     def __init__(self, sentence: Sentence, response: Response) -> None:
         self.sentence, self.response, self.index = sentence, response, response.index
-        self.keys, self.words = sentence.keys, sentence.words
+        self.keys, self.words, self.is_english = sentence.keys, sentence.words, response.is_english
         self.content = content_of(sentence.keys)
-        self.is_english = response.language.code == "en"
-        self.missing = [at for at, key in enumerate(self.keys) if key in self.content and not self.index.bits(key)]
+        self.missing = [at for at, key in enumerate(self.keys) if key in self.content and not self.index[key]]
         """Places of the content words that no context holds."""
         self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
         """Their keys, but for those of neutral words and of the question."""
@@ -104,15 +105,11 @@ class Claim:
         """The context sentence with most of its words."""
         return next(iter(self.index.closest(self.content)), None)
 
-    @property
-    def enough(self) -> float:
-        return _ENOUGH if self.response.lone else _MOST
-
     @Lazy
     def _may_rest(self) -> bool:
         """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
         missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
-        return len([key for key in missing if not is_number(key)]) <= (1 - self.enough) * (len(self.content) + 1)
+        return sum(not is_number(key) for key in missing) <= (1 - self.response.enough) * (len(self.content) + 1)
 
     @Lazy
     def is_compared(self) -> bool:
@@ -121,7 +118,7 @@ class Claim:
             return False
         if not self.response.lone and len(self.facts.content) < _FEWEST:
             return False
-        return bool(self.near) and self.near[0].share >= self.enough
+        return bool(self.near) and self.near[0].share >= self.response.enough
 
     @Lazy
     def restated(self) -> frozenset[str]:
@@ -132,14 +129,7 @@ class Claim:
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers and ours.kind not in DATES]
         held = [other for near in self.near for other in near.facts.quantities] if sought else []
         found = {ours.raw for ours in sought if any(same(ours, other) for other in held)}
-        return frozenset(found | {"1"} if "1" in numbers and "one" in self.index else found)
-
-    @Lazy
-    def denies(self) -> bool:
-        return any(map(is_negation, self.keys))
-
-    def text_at(self, place: Place) -> str:
-        return self.index.text_at(place)
+        return frozenset(found | {"1"} if "1" in numbers and self.index["one"] else found)
 
 
 @cache

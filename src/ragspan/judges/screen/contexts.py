@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from functools import reduce
+from itertools import islice
+from operator import or_
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
 from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import content_of, is_number, readable
-from ragspan.text.languages import ENGLISH, Language, characters_read
+from ragspan.text.languages import Language, characters_read
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, read_sentence, reader
 from ragspan.text.turns import turn
@@ -28,11 +30,9 @@ MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
-_BYTES, _BYTES_A_CHARACTER = 2_000, 36
-"""The memory of a context with a few sentences that were taken apart."""
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 36
+"""The memory of a generation of kept contexts, and that of a context with a few sentences that were taken apart."""
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
-_OPENING = 4
-"""Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
 _BEST, _CANDIDATES = 4, 3
@@ -42,53 +42,57 @@ _BEST, _CANDIDATES = 4, 3
 class Context:
     """One context as it is compared: the keys of its sentences, and for each key the sentences that have it."""
 
-    def __init__(self, text: str, language: Language, stated: Sequence[str] | None, flags: Sequence[Flag]) -> None:
-        self.keys: list[str] = []
-        """The keys of the words of all sentences, in order."""
-        self.places: dict[str, int] = {}
-        """For each key the sentences that have it, as the bits of an integer."""
-        self.structured = stated is not None
-        """True for JSON: its sentences are statements made of paths and values."""
-        self.flags = flags
-        self._ends = [0]
-        self._text, self._language, self._stated = text, language, stated
-        self._facts: dict[int, Facts] = {}
+    def __init__(self, text: str, language: Language) -> None:
         turn()
-        known = reader(language)
-        if stated is not None:
-            lines = [(line, [key for key in known.read(line) if key != END]) for line in stated]
-            self._stated = [line for line, keys in lines if keys]
-            ended = [key for _, keys in lines for key in (*keys, END)]
-        else:
-            ended = known.read(text)
-        ended.append(END)
-        bit, places, held, start = 1, self.places, self.places.get, 0
+        even, known = readable(text), reader(language)
+        structure = read_structure(even)
+        self.structured = structure is not None
+        """True for JSON: its sentences are statements made of paths and values."""
+        self.flags: Sequence[Flag] = structure[1] if structure else ()
+        self._text, self._language = even, language
+        lines = [
+            (line, [key for key in known.read(line) if key != END]) for line in (structure[0] if structure else ())
+        ]
+        self._stated = [line for line, keys in lines if keys]
+        self._facts: dict[int, Facts] = {}
+        self._lines: dict[int, str] = {}
+        ended = [key for _, keys in lines for key in (*keys, END)] if structure else [*known.read(even), END]
+        places: defaultdict[str, int] = defaultdict(int)
+        bit, start, ends, words = 1, 0, [0], list[str]()
         while start < len(ended):
             end = ended.index(END, start)
             if end > start:
                 sentence = ended[start:end]
                 for key in sentence:
-                    places[key] = held(key, 0) | bit
-                self.keys += sentence
-                self._ends.append(len(self.keys))
+                    places[key] |= bit
+                words += sentence
+                ends.append(len(words))
                 bit <<= 1
             start = end + 1
+        # Tuples and dictionaries of plain values cost the garbage collector nothing.
+        self.keys, self._ends = tuple(words), tuple(ends)
+        """The keys of the words of all sentences, in order."""
+        self.places = dict(places)
+        """For each key the sentences that have it, as the bits of an integer."""
 
     def __len__(self) -> int:
         """How many sentences it has."""
         return len(self._ends) - 1
 
-    def keys_of(self, index: int) -> list[str]:
+    def keys_of(self, index: int) -> tuple[str, ...]:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
-    def refers(self, index: int) -> bool:
-        """Whether a sentence has a pronoun among its first words."""
-        return not _REFERRING.isdisjoint(self.keys_of(index)[:_OPENING])
+    def line(self, index: int) -> str:
+        """The keys of a sentence, between spaces."""
+        found = self._lines.get(index)
+        if found is None:
+            found = self._lines[index] = f" {' '.join(self.keys_of(index))} "
+        return found
 
     @Lazy
     def _texts(self) -> Sequence[str]:
-        found = reader(self._language).written(self._text) if self._stated is None else self._stated
+        found = self._stated if self.structured else reader(self._language).written(self._text)
         return [*found, *[""] * (len(self) - len(found))]
 
     def text_of(self, index: int) -> str:
@@ -106,40 +110,28 @@ class Context:
 class ContextReader:
     """Reads contexts, and keeps the last ones, because the same documents are retrieved again and again."""
 
-    def __init__(self, max_bytes: int = 32 << 20) -> None:
-        self._max_bytes = max_bytes
-        self._room = max_bytes // 2
+    def __init__(self) -> None:
         # Two generations: a context that was used since the younger one began survives when the next one begins.
         self._younger: dict[tuple[Language, str], Context] = {}
         self._older: dict[tuple[Language, str], Context] = {}
+        self._room = _ROOM
 
-    def __reduce__(self) -> tuple[type[ContextReader], tuple[int]]:
+    def __reduce__(self) -> tuple[type[ContextReader], tuple[()]]:
         """A copy in another process begins with none."""
-        return ContextReader, (self._max_bytes,)
+        return ContextReader, ()
 
-    def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
-        """One for each of the texts, which are `within_bounds`."""
-        return tuple([self._one(text, language) for text in texts])
-
-    def _one(self, text: str, language: Language) -> Context:
+    def read(self, text: str, language: Language) -> Context:
+        """A context `within_bounds`."""
         known = language, text
         context = self._younger.get(known)
         if context is None:
-            context = self._older.get(known) or _read(text, language)
+            context = self._older.get(known) or Context(text, language)
             size = _BYTES + _BYTES_A_CHARACTER * len(text)
             self._room -= size
             if self._room < 0:
-                self._older, self._younger, self._room = self._younger, {}, self._max_bytes // 2 - size
+                self._older, self._younger, self._room = self._younger, {}, _ROOM - size
             self._younger[known] = context
         return context
-
-
-def _read(text: str, language: Language) -> Context:
-    even = readable(text)
-    structure = read_structure(even)
-    if structure is None:
-        return Context(even, language, None, ())
-    return Context(even, language, structure.statements, structure.flags)
 
 
 def told_apart(texts: Sequence[str]) -> Sequence[str]:
@@ -156,9 +148,6 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
     return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
 
 
-# All contexts of a record
-
-
 class Place(NamedTuple):
     """Where a sentence is."""
 
@@ -166,27 +155,37 @@ class Place(NamedTuple):
     sentence: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Near:
-    """A context sentence beside a claim."""
+    """A context sentence beside a claim.
 
-    place: Place
-    share: float
-    """The share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
-    facts: Facts
-    carried: frozenset[str]
-    """The content of the sentence before, where it has a pronoun that may mean something there."""
+    Args:
+        context: it stands there.
+        place: where it stands.
+        share: the share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1.
+    """
+
+    def __init__(self, context: Context, place: Place, share: float) -> None:
+        self.place, self.share, self._context = place, share, context
+        self.keys = context.keys_of(place.sentence)
+
+    @Lazy
+    def facts(self) -> Facts:
+        return self._context.facts(self.place.sentence)
+
+    @Lazy
+    def carried(self) -> frozenset[str]:
+        """The content of the sentence before, where it has a pronoun that may mean something there."""
+        refers = self.place.sentence and not _REFERRING.isdisjoint(self.keys)
+        return content_of(self._context.keys_of(self.place.sentence - 1) if refers else ())
 
 
-class Index:
-    """In which sentences of all contexts words stand; found once for all questions about a record."""
+class Index(dict[str, int]):
+    """For each word the sentences of all contexts that have it, as the bits of an integer."""
 
     def __init__(self, contexts: Sequence[Context]) -> None:
+        super().__init__()
         self.contexts = contexts
         self._firsts: list[int] = []
-        self._bits: dict[str, int] = {}
-        self._runs: dict[int, frozenset[tuple[str, ...]]] = {}
-        self._weights: dict[str, int] = {}
         self._prose = number = 0
         for context in contexts:
             number += _GAP
@@ -194,20 +193,18 @@ class Index:
             self._prose |= 0 if context.structured else ((1 << len(context)) - 1) << number
             number += len(context)
 
-    def __contains__(self, word: str) -> bool:
-        """Whether a context has a word."""
-        return self.bits(word) != 0
+    def __missing__(self, word: str) -> int:
+        self.look_up({word})
+        return self[word]
 
-    def bits(self, word: str) -> int:
-        """The sentences with a word, as the bits of an integer."""
-        found = self._bits.get(word)
-        if found is None:
-            found = 0
-            for first, context in zip(self._firsts, self.contexts, strict=True):
-                if word in context.places:
-                    found |= context.places[word] << first
-            self._bits[word] = found
-        return found
+    def look_up(self, words: Iterable[str]) -> None:
+        """Find many words at once, which is faster than one after the other."""
+        found = dict.fromkeys(words, 0)
+        for first, context in zip(self._firsts, self.contexts, strict=True):
+            places = context.places
+            for word in places.keys() & found.keys():
+                found[word] |= places[word] << first
+        self.update(found)
 
     def place(self, number: int) -> Place:
         """Where the sentence with this number is."""
@@ -215,7 +212,7 @@ class Index:
         context = bisect_right(self._firsts, number + _GAP) - 1
         return Place(context, number - self._firsts[context])
 
-    def keys_at(self, place: Place) -> list[str]:
+    def keys_at(self, place: Place) -> tuple[str, ...]:
         return self.contexts[place.context].keys_of(place.sentence)
 
     def text_at(self, place: Place) -> str:
@@ -225,7 +222,7 @@ class Index:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
         planes: list[int] = []
         for word in words:
-            if sentences := self.bits(word):
+            if sentences := self[word]:
                 _count(planes, sentences | sentences >> 1 | sentences >> 2)
         most, best = _most(planes)
         return (most, self.place(best).context) if most else (0, None)
@@ -234,77 +231,69 @@ class Index:
         """The sentences that hold most of these keys, the best first, of equals the first."""
         planes: list[int] = []
         for word in words:
-            _count(planes, self.bits(word))
+            _count(planes, self[word])
         return [self.place(number) for _, number in _best_of(planes, most)]
 
     def covered(self, keys: Sequence[str]) -> int:
         """How many of the words of a claim are in a run of three that a sentence has as well."""
-        if self.has_sentence(keys):
-            return len(keys)
         found: set[int] = set()
-        bits = list(map(self.bits, keys))
+        bits = [self[key] for key in keys]
         for at in range(len(keys) - 2):
             having = bits[at] & bits[at + 1] & bits[at + 2]
-            if having and any(tuple(keys[at : at + 3]) in self._runs_of(one) for one in _lowest(having)):
-                found.update((at, at + 1, at + 2))
+            if having:
+                run = f" {keys[at]} {keys[at + 1]} {keys[at + 2]} "
+                if any(run in self._line(number) for number in islice(numbers_of(having), _CANDIDATES)):
+                    found.update((at, at + 1, at + 2))
         return len(found)
 
-    def has_sentence(self, keys: Sequence[str]) -> bool:
-        """Whether a context says a claim word for word."""
-        having = -1
+    def verbatim(self, keys: Sequence[str]) -> Place | None:
+        """Where a context says a claim word for word."""
+        having = -1 if keys else 0
         for key in keys:
-            having &= self.bits(key)
-        return having > 0 and any(self.keys_at(self.place(one)) == list(keys) for one in _lowest(having))
+            having &= self[key]
+            if not having:
+                return None
+        line, numbers = f" {' '.join(keys)} ", islice(numbers_of(having), _CANDIDATES)
+        return next((self.place(number) for number in numbers if self._line(number) == line), None)
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
 
         There are none if no sentence can hold the share `least` of them.
         """
-        held = {word: self.bits(word) for word in sorted(content)}
+        pairs = list(opposites)
+        self.look_up({other for _, other in pairs}.difference(self))
+        held = {word: self[word] for word in sorted(content)}
         weights = {word: self._weight(word) for word in held}
         total = sum(weights.values()) or 1
-        for word, other in opposites:
-            held[word] |= self.bits(other)
+        for word, other in pairs:
+            held[word] |= self[other]
         if sum(weights[word] for word, bits in held.items() if bits) < least * total:
             return []
         planes: list[int] = []
         for word, bits in held.items():
+            # What a sentence with a pronoun speaks of may stand in the one before.
             carried = bits << 1 & self._referring if bits else 0
             _count(planes, (bits | carried) & self._prose, weights[word])
-        return [self._near(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
-
-    def _near(self, place: Place, share: float) -> Near:
-        context, at = self.contexts[place.context], place.sentence
-        refers = at and not _REFERRING.isdisjoint(context.keys_of(at))
-        before = context.keys_of(at - 1) if refers else ()
-        return Near(place=place, share=share, facts=context.facts(at), carried=content_of(before))
+        best = [(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
+        return [Near(self.contexts[place.context], place, share) for place, share in best]
 
     @Lazy
     def _referring(self) -> int:
-        """The sentences with a pronoun among their first words, as bits."""
-        having = 0
-        for word in _REFERRING:
-            having |= self.bits(word)
-        places = ((number, self.place(number)) for number in numbers_of(having))
-        return sum([1 << number for number, (context, at) in places if self.contexts[context].refers(at)])
+        """The sentences with a pronoun, as bits."""
+        self.look_up(_REFERRING)
+        return reduce(or_, map(self.__getitem__, _REFERRING))
 
-    def _runs_of(self, number: int) -> frozenset[tuple[str, ...]]:
-        found = self._runs.get(number)
-        if found is None:
-            keys = self.keys_at(self.place(number))
-            found = self._runs[number] = frozenset(zip(keys, keys[1:], keys[2:], strict=False))
-        return found
+    def _line(self, number: int) -> str:
+        """The keys of a sentence, between spaces."""
+        context = bisect_right(self._firsts, number) - 1
+        return self.contexts[context].line(number - self._firsts[context])
 
     def _weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""
         if is_number(word) or len(word) == 1 or word == "include":  # that stands for several keys
             return 2 if is_number(word) else 0
-        weight = self._weights.get(word)
-        if weight is None:
-            places = (self.bits(word) & self._prose).bit_count()
-            weight = self._weights[word] = round(8 / (1 + math.log(max(1, places))))
-        return weight
+        return round(8 / (1 + math.log(max(1, (self[word] & self._prose).bit_count()))))
 
 
 def numbers_of(bits: int) -> Iterator[int]:
@@ -313,10 +302,6 @@ def numbers_of(bits: int) -> Iterator[int]:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
         bits ^= lowest
-
-
-def _lowest(bits: int) -> Iterator[int]:
-    return (number for number, _ in zip(numbers_of(bits), range(_CANDIDATES), strict=False))
 
 
 def _count(planes: list[int], bits: int, weight: int = 1) -> None:
@@ -333,6 +318,17 @@ def _count(planes: list[int], bits: int, weight: int = 1) -> None:
         plane += 1
 
 
+def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """The highest counts with the numbers of their bits, of equals the first."""
+    among = -1
+    for _ in range(most):
+        count, best = _most(planes, among)
+        if not count:
+            return
+        yield count, best
+        among &= ~(1 << best)
+
+
 def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
     """The highest count among these bits, and the number of the first bit that has it; `(0, -1)` where all are 0."""
     most, best = 0, among
@@ -341,19 +337,3 @@ def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
             best &= planes[plane]
             most += 1 << plane
     return (most, (best & -best).bit_length() - 1) if most else (0, -1)
-
-
-def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """The highest counts with the numbers of their bits, of equals the first."""
-    left = -1
-    for _ in range(most):
-        count, number = _most(planes, left)
-        if not count:
-            return
-        yield count, number
-        left &= ~(1 << number)
-
-
-def shared_pairs(words: frozenset[tuple[str, str]], context: Context) -> int:
-    """How many pairs of keys follow each other in a context as well."""
-    return len(words.intersection(pairwise(context.keys)))

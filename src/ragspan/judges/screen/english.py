@@ -45,6 +45,8 @@ class EnglishWords:
         """Words that multiply the number before them."""
         self.months = keys("months")
         self.weekdays = keys("weekdays")
+        self.dated = self.months | self.weekdays | {"one", "may"}
+        """Words that may be a number or a date."""
         self.light = {form: forms[0] for forms in map(str.split, words["light"].split("|")) for form in forms}
         """Verbs too common to be content, which still have a subject and an object; each form with the verb."""
         past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
@@ -68,16 +70,13 @@ def _keys(words: Iterable[str]) -> frozenset[str]:
 
 def _opposites() -> Mapping[str, frozenset[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
-
-    def oppose(some: Iterable[str], others: Iterable[str]) -> None:
-        for one in some:
-            found[one].update(other for other in others if other != one)
-
     for line in rows_of("en/antonyms"):
         middle = line.index(":")
         left, right = _keys(line[:middle]), _keys(line[middle + 1 :])
-        oppose(left, right)
-        oppose(right, left)
-    for line in rows_of("en/exclusive"):
-        oppose(_keys(line), _keys(line))
+        for one, other in ((left, right), (right, left)):
+            for word in one:
+                found[word] |= other - {word}
+    for group in map(_keys, rows_of("en/exclusive")):
+        for word in group:
+            found[word] |= group - {word}
     return {word: frozenset(others) for word, others in found.items()}

@@ -83,14 +83,25 @@ class Facts:
         skipped = 1 if sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"} and 1 in sentence.pauses else 0
         self.words = sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        self.keys = _with_phrases(tuple([compared(key) for key in sentence.keys[skipped:_MOST_WORDS]]))
+        keys, phrases = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS])), english().phrases
+        if "longer" in keys:
+            trios = zip(("", *keys), keys, (*keys[1:], ""), strict=False)
+            keys = tuple(
+                ["still" if (one, last) == ("longer", "no") and after != "than" else one for last, one, after in trios]
+            )
+        if not phrases.keys().isdisjoint(
+            pairwise(keys)
+        ):  # "turn off", "give up": of such a verb the key of what it means
+            keys = tuple([phrases.get(pair, pair[0]) for pair in pairwise((*keys, ""))])
+        self.keys = keys
 
     @Lazy
     def quantities(self) -> tuple[Quantity, ...]:
         """Its numbers, dates and times."""
         found: list[Quantity] = []
-        for at in range(len(self.keys)):
-            quantity = self._quantity(at) if not found or at >= found[-1].end else None
+        for at, word in enumerate(self.keys):
+            may_be_one = (is_number(word) or word in english().dated) and (not found or at >= found[-1].end)
+            quantity = self._quantity(at) if may_be_one else None
             found += [] if quantity is None else [quantity]
         return tuple(found)
 
@@ -106,12 +117,17 @@ class Facts:
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
-        """For each word the number of its part: parts end at commas, "and", "but"."""
+        """For each word the number of its part: parts end at commas, "and", "but", but not within "between 10 and 18"."""
+        dates = english().months | english().weekdays
+        joined = [is_number(word) or word in dates for word in ("", *self.keys, "")]
         ends = (
-            at in self.pauses or (word in english().breaks and not self._joins_numbers(at))
+            at in self.pauses or (word in english().breaks and not (joined[at] and joined[at + 2]))
             for at, word in enumerate(self.keys)
         )
         return tuple(accumulate(ends))
+
+    def keys_of_part(self, number: int) -> list[str]:
+        return [word for word, part in zip(self.keys, self.parts, strict=True) if part == number]
 
     @Lazy
     def clauses(self) -> tuple[Clause, ...]:
@@ -141,21 +157,12 @@ class Facts:
 
     def _content_between(self, start: int, end: int) -> Iterator[str]:
         denying, measured = english().denying, self._measured
-        return (
-            word
-            for at, word in enumerate(self.keys[start:end], start)
-            if at not in measured and word not in denying and tells(word)
-        )
+        for at, word in enumerate(self.keys[start:end], start):
+            if at not in measured and word not in denying and tells(word):
+                yield word
 
     def _key(self, at: int) -> str:
         return self.keys[at] if 0 <= at < len(self.keys) else ""
-
-    # Clauses
-
-    def _joins_numbers(self, at: int) -> bool:
-        """True for the "and" of "between 10 and 18" and "between May and July"."""
-        dates = english().months | english().weekdays
-        return at > 0 and all(is_number(self._key(one)) or self._key(one) in dates for one in (at - 1, at + 1))
 
     def _begins_clause(self, at: int) -> bool:
         known, keys = english(), self.keys
@@ -179,26 +186,24 @@ class Facts:
         if word in known.exceptions:
             return True
         if word in known.negations and (word, after) not in known.harmless and not is_number(after):
-            return not self._limits(at)
+            # Not the "not" of "do not take more than 8", which says "at most".
+            return not any(
+                (self.keys[place] == "exceed" and is_number(self._key(place + 1)))
+                or (
+                    self.words[place].lower() in _COMPARING
+                    and self._key(place + 1) == "than"
+                    and is_number(self._key(place + 2))
+                )
+                for place in range(at + 1, min(len(self.keys) - 1, at + _SOON))
+            )
         refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
         return refuses or (word == "free" and is_content(self._key(at - 1) or "the") and after in {"", "of"})
-
-    def _limits(self, at: int) -> bool:
-        """True for the "not" of "do not take more than 8", which says "at most"."""
-        for place in range(at + 1, min(len(self.keys) - 1, at + _SOON)):
-            compares = self.words[place].lower() in _COMPARING and self._key(place + 1) == "than"
-            if (compares and is_number(self._key(place + 2))) or (
-                self.keys[place] == "exceed" and is_number(self._key(place + 1))
-            ):
-                return True
-        return False
-
-    # Quantities
 
     def _quantity(self, at: int) -> Quantity | None:
         word, written, known = self.keys[at], self.words[at], english()
         kind = "weekday" if word in known.weekdays else "time" if ":" in word and is_number(word) else ""
-        if (word in known.months and written[0].isupper()) or (written == "May" and at and self._is_beside_date(at)):
+        is_dated = self._key(at - 1) in _DAYS | _DATING or self._key(at + 1) in _DAYS
+        if (word in known.months and written[0].isupper()) or (written == "May" and at and is_dated):
             kind = "month"
         if kind:
             return Quantity(at=at, end=at + 1, text=written, kind=kind, raw=word)
@@ -212,7 +217,11 @@ class Facts:
         start = at - 1 if at and self.words[at - 1] in _CURRENCIES else at
         if start < at:
             kind, size = known.units[self.keys[start]]
-        elif unit in known.units and self._is_unit(end):
+        # Not a letter that is a name, and not a sign that belongs to the next number: "Season 2: $20,000".
+        elif unit in known.units and (
+            (len(unit) > 1 or self.words[end] in _SYMBOLS)
+            and not (unit in _CURRENCIES and is_number(self._key(end + 1)))
+        ):
             (kind, size), end = known.units[unit], end + 1
         if not kind and raw in _DAYS and (self._is_month(at - 1) or self._is_month(end + (self._key(end) == "of"))):
             kind = "day of the month"
@@ -221,30 +230,20 @@ class Facts:
         last = end + 1 if not kind and is_content(self._key(end) or "the") else end
         text = " ".join(self.words[start:last]).replace(" %", "%")
         text = text[0] + text[2:] if start < at else text
-        return Quantity(
-            at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, nouns=self._counted(end)
-        )
-
-    def _is_unit(self, at: int) -> bool:
-        """False for a letter that is a name, and for a sign that belongs to the next number: "Season 2: $20,000"."""
-        if self.keys[at] in _CURRENCIES and is_number(self._key(at + 1)):
-            return False
-        return len(self.keys[at]) > 1 or self.words[at] in _SYMBOLS
+        counted = self._counted(end)
+        return Quantity(at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, nouns=counted)
 
     def _counted(self, end: int) -> frozenset[str]:
-        found: list[str] = []
+        nouns: list[str] = []
         for place in range(end, min(len(self.keys), end + 2 * _NOUNS)):
-            word = self.keys[place]
-            if is_number(word) or place in self.pauses or word in {"and", "or"} or word in english().auxiliaries:
+            noun = self.keys[place]
+            if is_number(noun) or place in self.pauses or noun in {"and", "or"} or noun in english().auxiliaries:
                 break
-            found += [word] if is_content(word) else []
-        return frozenset(found[:_NOUNS])
+            nouns += [noun] if is_content(noun) else []
+        return frozenset(nouns[:_NOUNS])
 
     def _is_month(self, at: int) -> bool:
         return self._key(at) in english().months or (0 <= at < len(self.words) and self.words[at] == "May")
-
-    def _is_beside_date(self, at: int) -> bool:
-        return self._key(at - 1) in _DAYS | _DATING or self._key(at + 1) in _DAYS
 
 
 def same(one: Quantity, other: Quantity) -> bool:
@@ -271,16 +270,3 @@ def tells(word: str) -> bool:
 def is_past(word: str) -> bool:
     """True for what is written as the past of a verb."""
     return word.endswith("ed") or word.lower() in english().past
-
-
-def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys; a verb that means something else with the next word has the key of that: "turn off", "give up"."""
-    phrases = english().phrases
-    if "longer" in keys:
-        trios = zip(("", *keys), keys, (*keys[1:], ""), strict=False)
-        keys = tuple(
-            ["still" if (one, before) == ("longer", "no") and after != "than" else one for before, one, after in trios]
-        )
-    if phrases.keys().isdisjoint(pairwise(keys)):
-        return keys
-    return tuple([phrases.get(pair, pair[0]) for pair in pairwise((*keys, ""))])

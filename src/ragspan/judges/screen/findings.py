@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final
 
-from ragspan.judges.screen.claims import Claim, Finding, Response
+from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.denials import find_opposition
 from ragspan.judges.screen.english import english
-from ragspan.judges.screen.flags import find_conflicts
-from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
+from ragspan.judges.screen.flags import find_conflict
+from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity
 from ragspan.judges.screen.roles import find_exchange
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 
-_COMMON_INITIALS, _LONGEST_INITIALS, _ROOT = 3, 6, 4
-"""Letters of initials that need not be there, as "TV"; of those that stand for a name; and of a name that endings leave as they are."""
+_COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
+"""Letters of initials that need not be there, as "TV", and of those that stand for a name."""
 _NEAREST = 2
 _ABOUT, _ENOUGH = 0.4, 0.6
 """The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
@@ -26,8 +26,8 @@ _AROUND = 3
 
 
 def _find_flag(claim: Claim) -> Finding | None:
-    found = find_conflicts(claim.sentence.text, claim.response.topics)
-    return Finding(kind="flag", response=found[0].name, context=found[0].statement) if found else None
+    topic = find_conflict(claim.facts, claim.response.topics) if claim.response.topics else None
+    return Finding(kind="flag", response=topic.name, context=topic.statement) if topic else None
 
 
 # Names
@@ -54,7 +54,7 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     if all(_is_common(word, claim.response) for word in name):
         return True
     if len(name) > 1:
-        return "".join(word[0] for word in name).lower() in claim.index
+        return bool(claim.index["".join(word[0] for word in name).lower()])
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
@@ -67,26 +67,10 @@ def _is_common(word: str, response: Response) -> bool:
     if word.isupper() and len(word) <= _COMMON_INITIALS:
         return True
     known = response.language.key(word)
-    return known in english().weekdays or known in english().units or word[:_ROOT].lower() in response.roots
+    return known in english().weekdays or known in english().units or word[:ROOT].lower() in response.roots
 
 
-# Denials
-
-
-def find_yes_beside_no(claim: Claim) -> Finding | None:
-    """After a yes, a context sentence about most of what the question and the claim are about that denies."""
-    asked = claim.response.asked
-    if not claim.response.lone or claim.denies:
-        return None
-    about = asked | claim.content
-    for place in claim.index.closest(about, _NEAREST):
-        keys = claim.index.keys_at(place)
-        content = content_of(keys)
-        denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
-        if denies and not asked.isdisjoint(content):
-            text = claim.text_at(place)
-            return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
-    return None
+# Other languages
 
 
 def _find_in_other_language(claim: Claim) -> Finding | None:
@@ -94,7 +78,6 @@ def _find_in_other_language(claim: Claim) -> Finding | None:
 
     That is another number, day or month, or a denial on one side only.
     """
-    language = claim.response.language
     if claim.is_english or not claim.response.lone:
         return None
     words = {key for key in claim.content if not is_number(key)}
@@ -103,7 +86,7 @@ def _find_in_other_language(claim: Claim) -> Finding | None:
         keys = claim.index.keys_at(place)
         if claim.index.contexts[place.context].structured or len(words.intersection(keys)) < _ENOUGH * len(words):
             continue
-        sentence = read_sentence(claim.text_at(place), language)
+        sentence = read_sentence(claim.index.text_at(place), claim.response.language)
         said = _other(claim, sentence) or _denial_on_one_side(claim, sentence)
         if said is None:
             return None
@@ -114,8 +97,7 @@ def _find_in_other_language(claim: Claim) -> Finding | None:
 
 def _other(claim: Claim, sentence: Sentence) -> tuple[str, str, str] | None:
     """A number, a day of the week or a month that no context has, where the sentence has another one."""
-    response = claim.response
-    for kind, names in (("number", None), *(("date", names) for names in response.language.calendar)):
+    for kind, names in (("number", None), *(("date", names) for names in claim.response.language.calendar)):
         ours, theirs = (
             {key: at for at, key in enumerate(side.keys) if (is_number(key) if names is None else key in names)}
             for side in (claim, sentence)
@@ -140,17 +122,13 @@ def _denial_on_one_side(claim: Claim, sentence: Sentence) -> tuple[str, str, str
     near = content_of(key for at in places for key in denying[max(0, at - _AROUND) : at + _AROUND + 1])
     if near.isdisjoint(other):
         return None
-    return "negation", _around(claim), _around(sentence)
-
-
-def _around(side: Claim | Sentence) -> str:
-    """The words around the denial, or the last ones where there is none."""
-    at = next((at for at, key in enumerate(side.keys) if is_negation(key)), len(side.keys) - 1)
-    return " ".join(side.words[max(0, at - _AROUND) : at + _AROUND + 1])
+    # The words around the denial, or the last ones where there is none.
+    around = ((side, (*at, len(side.keys) - 1)[0]) for side, at in ((claim, denied), (sentence, kept)))
+    ours, said = (" ".join(side.words[max(0, at - _AROUND) : at + _AROUND + 1]) for side, at in around)
+    return "negation", ours, said
 
 
 FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
-    "equation": find_wrong_equation,
     "flag": _find_flag,
     "other number": find_other_quantity,
     "absent number": find_absent_number,
@@ -160,5 +138,5 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "other language": _find_in_other_language,
 }
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
-ALWAYS = frozenset({"equation", "flag", "other number"})
+ALWAYS = frozenset({"flag", "other number"})
 """Findings that count even where words do not show the rest."""

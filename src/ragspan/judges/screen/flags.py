@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from ragspan.judges.screen.facts import Clause, Facts, compared
 from ragspan.text.keys import key, tokens
-from ragspan.text.vocabulary import FUNCTION_WORDS, NEGATIONS
+from ragspan.text.vocabulary import FUNCTION_WORDS
 
 MAX_FLAGS = 256
 """Flags that are compared for one record."""
@@ -30,10 +31,7 @@ _COMMON = 3
 """A word of so many names does not help to find one of them, and is left out."""
 _NEAR = 2
 """Words that may stand between a topic and the verb that denies it: "garage parking spaces are not ..."."""
-_TURN = re.compile(r"\b(?:but|however|although|though|while|whereas|yet|despite)\b|;", re.IGNORECASE)
 _LINKING = frozenset({"is", "are", "was", "were", "be", "been"})
-_VERBS = _LINKING | frozenset(map(key, ("has", "have", "had", "offers", "provides")))
-_RESTARTS = _VERBS | {"it", "they", "there", "their", "its", "which", "that"}
 _OPEN = frozenset(map(key, ("whether", "if", "unknown", "unclear", "unspecified", "specified")))
 """Words of a sentence that leaves something open."""
 
@@ -49,17 +47,11 @@ class Flag:
     """Those of the statement that it becomes; of null none."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Structure:
-    """What a JSON context says."""
+def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
+    """What a context says that is a JSON object or array, and its flags; None for any other text.
 
-    statements: tuple[str, ...]
-    """One for each leaf, in order: "path : value", "path" for true, "no path" for false; none for null."""
-    flags: tuple[Flag, ...]
-
-
-def read_structure(text: str) -> Structure | None:
-    """The structure of a context that is a JSON object or array; None for any other text."""
+    There is a statement for each leaf, in order: "path : value", "path" for true, "no path" for false; none for null.
+    """
     if text[:1] not in {"{", "["} and text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
@@ -83,7 +75,7 @@ def read_structure(text: str) -> Structure | None:
         if names and not isinstance(truth, str):
             said = frozenset(map(key, tokens(statement)))
             flags.append(Flag(name=_CAMEL.sub(" ", names[-1]), holds=truth, keys=said))
-    return Structure(statements=tuple(statements), flags=tuple(flags))
+    return statements, flags
 
 
 def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str | bool | None]]:
@@ -129,76 +121,47 @@ def read_topics(flags: Sequence[Flag], others: Sequence[frozenset[str]]) -> list
     A name with different values (a list of businesses) is left out, and one of which the contexts speak elsewhere as well, in
     sentences with the keys `others`: a response may follow the other place.
     """
-    flags = flags[:MAX_FLAGS]
-    counts = Counter(word for name in {flag.name for flag in flags} for word in set(_words(name)))
+    names = {flag: [token.lower() for token in tokens(flag.name)] for flag in flags[:MAX_FLAGS]}
+    counts = Counter(word for name in {*map(tuple, names.values())} for word in set(name))
     named: dict[str, set[Topic]] = {}
-    for flag in flags:
-        words = [word for word in _words(flag.name) if counts[word] < _COMMON]
+    for flag, name in names.items():
+        words = [word for word in name if counts[word] < _COMMON]
         said = "null" if flag.holds is None else str(flag.holds).lower()
-        keys, name = frozenset(map(key, words)), " ".join(words)
-        topic = Topic(name=name, words=keys, holds=flag.holds is True, statement=f"{flag.name}: {said}")
+        keys, statement = frozenset(compared(key(word)) for word in words), f"{flag.name}: {said}"
         if words:
-            named.setdefault(name, set()).add(topic)
+            topic = Topic(name=" ".join(words), words=keys, holds=flag.holds is True, statement=statement)
+            named.setdefault(topic.name, set()).add(topic)
     statements = {flag.keys for flag in flags}
     spoken = [said for said in others if said not in statements]
     clear = [topics.pop() for topics in named.values() if len(topics) == 1]
     return [topic for topic in clear if not any(topic.words <= said for said in spoken)]
 
 
-def _words(name: str) -> list[str]:
-    return [token.lower() for token in tokens(name)]
+def find_conflict(facts: Facts, topics: Sequence[Topic]) -> Topic | None:
+    """The first topic of which the sentence says the opposite."""
+    found = (topic for topic in topics for clause in facts.clauses if _says(facts, clause, topic) is (not topic.holds))
+    return next(found, None)
 
 
-def find_conflicts(sentence: str, topics: Sequence[Topic]) -> list[Topic]:
-    """The topics of which the sentence says the opposite."""
-    clauses = [_Clause(words) for words in _clauses(sentence)] if topics else []
-    return [topic for topic in topics if any(clause.says(topic) is (not topic.holds) for clause in clauses)]
-
-
-def _clauses(sentence: str) -> Iterator[list[str]]:
-    """The words of each clause. Clauses begin at turns ("but", "while"), and at commas before a part with a verb."""
-    for part in _TURN.split(sentence):
-        clause: list[str] = []
-        for segment in part.split(","):
-            words = _words(segment)
-            if clause and not _VERBS.isdisjoint(map(key, words)):
-                yield clause
-                clause = []
-            clause += words
-        yield clause
-
-
-class _Clause:
-    """Words with one predicate, which may say something about topics."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._keys = list(map(key, words))
-        self._places = {word: at for at, word in reversed(list(enumerate(self._keys)))}
-        self._compounds = {one + other: (at, at + 2) for at, (one, other) in enumerate(pairwise(words))}
-        self._compounds.update({word: (at, at + 1) for at, word in enumerate(words)})
-
-    def says(self, topic: Topic) -> bool | None:
-        """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
-        span = self._compounds.get(topic.name.replace(" ", ""))
-        if span is None and topic.words <= self._places.keys():
-            places = [self._places[word] for word in topic.words]
-            span = min(places), max(places) + 1
-        return self._polarity(*span) if span else None
-
-    def _polarity(self, start: int, end: int) -> bool | None:
-        if self._is_denied_before(start) or not NEGATIONS.isdisjoint(self._keys[start:end]):
-            return False
-        if not _OPEN.isdisjoint(self._keys):
-            return None
-        after = self._keys[end:]
-        for at, (verb, following) in enumerate(pairwise(after)):
-            if verb in _LINKING and following in NEGATIONS:  # "reservations are not accepted"
-                return False if at <= _NEAR and not {"and", "or"}.intersection(after[:at]) else None
+def _says(facts: Facts, clause: Clause, topic: Topic) -> bool | None:
+    """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
+    keys, name = facts.keys[clause.start : clause.end], topic.name.replace(" ", "")
+    if topic.words <= frozenset(keys):
+        places = [keys.index(word) for word in topic.words]
+        start, end = min(places), max(places) + 1
+    else:  # "take out" as "takeout", and the other way round
+        words = [word.lower() for word in facts.words[clause.start : clause.end]]
+        spans = ((at, size) for at in range(len(words)) for size in (1, 2) if "".join(words[at : at + size]) == name)
+        start, size = next(spans, (-1, 0))
+        end = start + size
+    if start < 0:
+        return None
+    negations = [at - clause.start for at in clause.negations]
+    if any(at < end for at in negations):
+        return False
+    if not _OPEN.isdisjoint(facts.keys):
+        return None
+    after = next((at for at in negations if keys[at - 1] in _LINKING), None)  # "reservations are not accepted"
+    if after is None:
         return True
-
-    def _is_denied_before(self, start: int) -> bool:
-        """True after a negation, up to the next verb or subject that is not itself negated."""
-        denied = False
-        for before, word in zip(["", *self._keys], self._keys[:start], strict=False):
-            denied = word in NEGATIONS or (denied and not (word in _RESTARTS and before not in NEGATIONS))
-        return denied
+    return False if after - 1 - end <= _NEAR and not {"and", "or"}.intersection(keys[end:after]) else None

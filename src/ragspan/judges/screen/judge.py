@@ -17,16 +17,9 @@ from ragspan.judges.judge_protocols import (
 )
 from ragspan.judges.screen.analysis import Analysis, share_read
 from ragspan.judges.screen.contexts import ContextReader
-from ragspan.judges.screen.grading import UNRELATED, Grade, probability
-from ragspan.judges.screen.relevance import (
-    are_useful,
-    completeness,
-    conveyed_share,
-    cover,
-    held_shares,
-    shared_with_response,
-)
-from ragspan.judges.screen.wording import explain_answer, explain_claim, explain_coverage
+from ragspan.judges.screen.grading import UNRELATED, probability
+from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage, shared_with_response
+from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
 from ragspan.text.sentences import content_in
@@ -42,12 +35,12 @@ class OverlapJudge:
     """Screens responses by words, numbers and names, without a model: deterministic, pure Python.
 
     A response fails only by a finding that the explanation quotes: a number that no context holds and that does not follow
-    from others, another number or date, a denial or an opposite, yes beside no, a name of which no part stands there, exchanged
-    roles, a flag of JSON, an equation that is computed wrongly; or if hardly anything of three sentences or more stands in the
-    contexts. It passes if the contexts hold nearly all of it and nothing is found. All others have a value that ranks them, and
-    no label: words do not show whether an answer in its own words, a conclusion or a derived number is right. Other metrics than
-    adherence and faithfulness have values only. In other languages than English it compares words, numbers, and in a dozen of
-    them denials; to a response in another language than the contexts it does not apply (`language`).
+    from others, another number or date, a denial or an opposite, a name of which no part stands there, exchanged roles, a flag
+    of JSON; or if hardly anything of three sentences or more stands in the contexts. It passes if the contexts hold nearly all
+    of it and nothing is found. All others have a value that ranks them, and no label: words do not show whether an answer in
+    its own words, a conclusion or a derived number is right. Other metrics than adherence and faithfulness have values only.
+    In other languages than English it compares words, numbers, and in a dozen of them denials; to a response in another
+    language than the contexts it does not apply (`language`).
 
     Bounds for one record: 80,000 characters of contexts, the longest cut first; 30,000 characters and 400 sentences of the
     response. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts, neighbours
@@ -64,7 +57,7 @@ class OverlapJudge:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
-        return share_read(record)
+        return session_of(record).get_or_make((self, "read"), lambda: share_read(record))
 
     def prepare(self) -> None:
         """For a thread of the application: give other threads turns while judging."""
@@ -92,9 +85,9 @@ class OverlapJudge:
         if analysis.declines_rightly:
             return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
         analysis.require_comparable()
-        coverage = cover(content_in(analysis.compared_claims), analysis.index, analysis.question)
-        value = completeness(coverage, analysis.grounding)
-        explanation = explain_coverage(coverage)
+        words = content_in(analysis.compared_claims)
+        value, left_out = rate_coverage(words, analysis.index, analysis.question, analysis.grounding)
+        explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if left_out else None
         return [Rating(value=value, explanation=explanation)] * ratings
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
@@ -104,7 +97,17 @@ class OverlapJudge:
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
         evidence = self._evidence(record)
-        return [_verdict(index, grade, evidence) for index, grade in enumerate(evidence.grade(claims))]
+        verdicts = [(grade, evidence.verdict_on(grade)) for grade in evidence.grade(claims)]
+        return [
+            ClaimVerdict(
+                index=index,
+                verdict=verdict,
+                claim=grade.sentence,
+                explanation=explain_claim(grade, evidence, verdict),
+                probability=probability(grade.score, evidence.language),
+            )
+            for index, (grade, verdict) in enumerate(verdicts)
+        ]
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
@@ -126,12 +129,12 @@ class OverlapJudge:
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
         shared = _shared(self._analysis(record))
-        best = f"{max(shared, default=0.0) / 2:.0%}"
+        best = f"{max(shared, default=0.0):.0%}"
         return [
             ContextVerdict(
                 index=index,
                 useful=useful,
-                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
+                explanation=f"shares {share:.0%} of the response's words; the best {best}",
             )
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
         ]
@@ -171,32 +174,20 @@ class OverlapJudge:
 
     def _evidence(self, record: RagRecord) -> Analysis:
         """Of contexts and background."""
-        return session_of(record).get_or_make((self, "evidence"), lambda: self._with_background(record))
 
-    def _with_background(self, record: RagRecord) -> Analysis:
-        shown = shown_background(record)
-        alone = self._analysis(record)
-        if not shown:
-            return alone
-        has_contexts = any(context.text.strip() for context in record.contexts or ())
-        documents = len(record.contexts or ())
-        return Analysis(
-            as_evidence(record, shown), self._reader, alone=alone if has_contexts else None, documents=documents
-        )
+        def make() -> Analysis:
+            shown, alone = shown_background(record), self._analysis(record)
+            if not shown:
+                return alone
+            contexts = record.contexts or ()
+            has_contexts = any(context.text.strip() for context in contexts)
+            evidence = as_evidence(record, shown)
+            return Analysis(evidence, self._reader, alone=alone if has_contexts else None, documents=len(contexts))
+
+        return session_of(record).get_or_make((self, "evidence"), make)
 
 
 def _shared(analysis: Analysis) -> list[float]:
-    """How much of the response each context shares, 0..2; kept for both questions about it."""
+    """How much of the response each context shares, 0..1; kept for both questions about it."""
     claims, contexts = analysis.compared_claims, analysis.each_context
     return session_of(analysis.record).get_or_make((analysis, "shared"), lambda: shared_with_response(claims, contexts))
-
-
-def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
-    verdict = analysis.verdict_on(grade)
-    return ClaimVerdict(
-        index=index,
-        verdict=verdict,
-        claim=grade.sentence,
-        explanation=explain_claim(grade, analysis, verdict),
-        probability=probability(grade.score, analysis.language),
-    )

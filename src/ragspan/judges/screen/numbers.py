@@ -1,11 +1,11 @@
-"""Numbers of a claim: another one in their place, one that no context holds, derived from others, computed wrongly."""
+"""Numbers of a claim: another one in their place, one that no context holds, one that follows from others."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice, permutations
+from itertools import combinations, islice, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near, Place
@@ -16,7 +16,7 @@ from ragspan.text.vocabulary import word_set
 _NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3
 """A number of fewer digits may be what another one was computed with: "11 months"."""
-_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 16, 4, 3
+_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006
 """How far a number may be from a product or a share, of itself: answers round."""
 _SMALL, _ROUNDING = 10, 1e-6
@@ -26,9 +26,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TIME = re.compile(r"(\d{1,2}):(\d\d)")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
 """More than a count of what an answer lists."""
-_EQUATION = re.compile(
-    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
-)
+_EQUATION = re.compile(r"\d\s?%?\s?[+*/x\u00d7\u00f7\u00b7\u2212-]\s?\d[\d.,]*\s?%?\s?=\s?[$€£]?\s?\d")
 _SUMMING = word_set(
     "total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas"
 )
@@ -90,83 +88,55 @@ def _parts(claim: Claim, near: Near) -> Iterator[_Part]:
     dates = {quantity.raw for quantity in claim.facts.quantities if quantity.kind in DATES}
     wanted = claim.facts.content | claim.response.told | dates
     facts, reached = near.facts, frozenset[str]()
+    is_near = near.share >= max(claim.response.enough, _NEAR_BEST * claim.near[0].share)
     for number in dict.fromkeys(facts.parts):
-        own = wanted & {word for word, part in zip(facts.keys, facts.parts, strict=True) if part == number}
+        own = wanted.intersection(facts.keys_of_part(number))
         reached |= own
-        yield _Part(
-            own=own,
-            reached=reached,
-            quantities=tuple(quantity for quantity in facts.quantities if facts.parts[quantity.at] == number),
-            near=near.share >= claim.enough and near.share >= _NEAR_BEST * claim.near[0].share,
-            place=near.place,
-        )
+        quantities = tuple(quantity for quantity in facts.quantities if facts.parts[quantity.at] == number)
+        yield _Part(own=own, reached=reached, quantities=quantities, near=is_near, place=near.place)
 
 
 def _rival(claim: Claim, quantity: Quantity, parts: Sequence[_Part]) -> tuple[Quantity, Place] | None:
-    around = _around(claim, quantity)
+    facts, number = claim.facts, claim.facts.parts[quantity.at]
+    # Content words and dates of the part of the claim that has the quantity, and the question's words.
+    dates = {one.raw for one in facts.quantities if one.kind in DATES and facts.parts[one.at] == number}
+    around = frozenset(filter(tells, facts.keys_of_part(number))) | dates
+    around = (around if len(around) > 1 else claim.response.told | around) - {quantity.raw}
     holding = [part for part in parts if any(_says(other, quantity) for other in part.quantities)]
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
     for part in parts:
-        if not part.near or not all(_is_better(part, held, around) for held in holding):
+        # It has a word that those with the claim's value lack, and lacks none that they have.
+        own = part.own & around
+        if not part.near or not all(own - held.own and held.own & around <= part.reached for held in holding):
             continue
         rivals = [other for other in part.quantities if _are_rivals(quantity, other)]
         is_same = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
-        is_known = not is_same and not holding and quantity.raw in claim.index
+        is_known = not is_same and not holding and bool(claim.index[quantity.raw])
         if not rivals or (is_known and not around <= part.reached):
             continue
         other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
-        fits = len(part.own & around), bool(other.nouns & quantity.nouns)
+        fits = len(own), bool(other.nouns & quantity.nouns)
         if best is None or fits > best[0]:
             best = fits, other, part.place
     return best and best[1:]
 
 
-def _around(claim: Claim, quantity: Quantity) -> frozenset[str]:
-    """Content words and dates of the part of the claim that has the quantity, and the question's words."""
-    facts = claim.facts
-    number = facts.parts[quantity.at]
-    own = {word for word, part in zip(facts.keys, facts.parts, strict=True) if part == number and tells(word)}
-    own |= {one.raw for one in facts.quantities if one.kind in DATES and facts.parts[one.at] == number}
-    return (frozenset(own) if len(own) > 1 else claim.response.told | own) - {quantity.raw}
-
-
-def _is_better(part: _Part, held: _Part, around: frozenset[str]) -> bool:
-    """True where the part has a word that the one with the claim's value lacks, and lacks none that it has."""
-    own, other = part.own & around, held.own & around
-    return bool(own - other) and other <= part.reached
-
-
 def _says(other: Quantity, quantity: Quantity) -> bool:
     """True where the context gives the claim's number for the same thing, or does not say for what."""
-    if not same(quantity, other):
-        return False
-    return bool(quantity.kind) or not (quantity.nouns and other.nouns) or bool(quantity.nouns & other.nouns)
+    is_of_same = bool(quantity.kind) or not (quantity.nouns and other.nouns) or bool(quantity.nouns & other.nouns)
+    return is_of_same and same(quantity, other)
 
 
 def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
     """True where one could stand in the place of the other: the same is measured or counted."""
     if same(quantity, other):
         return False
-    if quantity.kind in DATES or other.kind in DATES:
-        return quantity.kind == other.kind
-    if quantity.kind and other.kind:
-        return quantity.kind == other.kind or quantity.raw == other.raw
-    return not quantity.kind and not other.kind and bool(quantity.nouns & other.nouns)
+    if quantity.kind in DATES or other.kind in DATES or not (quantity.kind and other.kind):
+        return quantity.kind == other.kind and bool(quantity.kind or quantity.nouns & other.nouns)
+    return quantity.kind == other.kind or quantity.raw == other.raw
 
 
 # Numbers that follow from others
-
-
-def find_wrong_equation(claim: Claim) -> Finding | None:
-    """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
-    for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
-        one, other, result = (float(match[at].replace(",", "")) for at in (1, 3, 5))
-        quotient = one / other if other else result
-        values = {"+": one + other, "-": one - other, "\u2212": one - other, "/": quotient, "\u00f7": quotient}
-        value = values.get(match[2], one * other) / (_WHOLE if match[4] or "%" in match[0] else 1)
-        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[5] else 0.0051):
-            return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
-    return None
 
 
 def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
@@ -181,8 +151,16 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     if not 0 < len(absent) <= _MOST_DERIVED:
         return False
     own = [*claim.keys, *filter(is_number, claim.response.question), *claim.response.before]
-    held = [*own, *chain.from_iterable(_sentences_near(claim, absent))]
-    if frozenset(absent) <= _times_between(held):
+    held, contexts = [*own], claim.index.contexts
+    places = claim.index.closest(claim.content.difference(absent), _SENTENCES_NEAR)
+    for context, at in dict.fromkeys((context, at + step) for step in (0, -1, 1) for context, at in places):
+        held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
+    times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(held)) if match]
+    spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
+    # Hours and minutes between two times: "6" and "18" of 08:12 and 14:30.
+    if {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}.issuperset(
+        absent
+    ):
         return True
     if not all(_NUMBER.fullmatch(key) for key in absent):
         return False
@@ -191,20 +169,13 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
-def _sentences_near(claim: Claim, absent: Sequence[str]) -> Iterator[list[str]]:
-    """The keys of the sentences that a claim rests on, then of those beside them."""
-    places = claim.index.closest(claim.content.difference(absent), _SENTENCES_NEAR)
-    for context, at in dict.fromkeys((context, at + step) for step in (0, -1, 1) for context, at in places):
-        if 0 <= at < len(claim.index.contexts[context]):
-            yield claim.index.contexts[context].keys_of(at)
-
-
 def _values(keys: Iterable[str]) -> list[float]:
     numbers = (float(key) for key in dict.fromkeys(keys) if _NUMBER.fullmatch(key))
     return [*islice((number for number in numbers if number), _MOST_OPERANDS)]
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
+    """Whether two of some numbers, one of them the claim's own if the value is small, make a value."""
     exact, about = set[float](), list[float]()
     is_large = value >= _SMALL
     for one, other in permutations(others, 2):
@@ -217,15 +188,6 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
         about += [one * other / _WHOLE, one * (_WHOLE - other) / _WHOLE, one * (_WHOLE + other) / _WHOLE]
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
-            exact.add(_WHOLE - one - other)
-    is_near = any(abs(result - value) <= _TOLERANCE * value for result in about)
-    return (
-        is_near or any(abs(result - value) < _ROUNDING for result in exact) or (is_share and _WHOLE - value in others)
-    )
-
-
-def _times_between(keys: Iterable[str]) -> frozenset[str]:
-    """Hours and minutes between two times: "6" and "18" of 08:12 and 14:30."""
-    times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(keys)) if match]
-    spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
-    return frozenset(text for span in spans for text in (str(span), str(span // 60), str(span % 60), f"{span / 60:g}"))
+            exact |= {_WHOLE - one, _WHOLE - one - other}
+    is_exact = any(abs(result - value) < _ROUNDING for result in exact)
+    return is_exact or any(abs(result - value) <= _TOLERANCE * value for result in about)

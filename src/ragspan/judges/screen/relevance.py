@@ -1,6 +1,6 @@
 """What a response and a question share with the contexts, guessed from words: completeness, and which contexts were used.
 
-`cover` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
+`rate_coverage` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
 their share of the question's words, and the words by these sentences. So it finds the topic, not the facts: this is the
 weakest of the embedded judge's answers.
 """
@@ -8,12 +8,11 @@ weakest of the embedded judge's answers.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from itertools import chain
 
-from ragspan.judges.screen.contexts import Context, Index, numbers_of, shared_pairs
+from ragspan.judges.screen.contexts import Context, Index, numbers_of
 from ragspan.text.keys import content_of
 from ragspan.text.sentences import Sentence, content_in
 from ragspan.text.turns import turn
@@ -27,88 +26,58 @@ _GROUNDED = 0.7
 _MILDEST = 0.35
 """The exponent there: on mtrag the half of the scale then parts complete answers from others best."""
 _NEAR_BEST, _FLOOR = 0.8, 0.12
-"""A useful context shares at least this part of what the best one shares with the response, and at least the floor (of 2), which is
-what responses share by chance with the contexts of other questions."""
+"""A useful context shares at least this part of what the best one shares with the response, and at least the floor, which is what
+responses share by chance with the contexts of other questions."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Coverage:
-    """Which of the main words of the contexts a response has."""
+def rate_coverage(
+    response: Collection[str], index: Index, question: frozenset[str], grounding: float
+) -> tuple[float, str]:
+    """How complete a response with these keys is, 0..1, and the sentence of the contexts with most of what it leaves out.
 
-    share: float
-    """Of the main words, 0..1; 0 when the contexts have none."""
-    words: int
-    """How many main words there are."""
-    left_out: str = ""
-    """The sentence of the contexts with most of what is missing; empty where nothing is."""
-
-
-def cover(response: Collection[str], index: Index, question: frozenset[str]) -> Coverage:
-    """What a response with these keys has of what the contexts say about a question with those keys, but for its own words."""
-    main = _main_words(index, question)
-    main = [key for key in main if key not in question] or main
-    missing = [key for key in main if key not in response]
-    place = next(iter(index.closest(missing)), None)
-    return Coverage(
-        share=_share(len(main) - len(missing), len(main)),
-        words=len(main),
-        left_out="" if place is None else index.text_at(place),
-    )
-
-
-def completeness(coverage: Coverage, grounding: float) -> float:
-    """How complete a response is, 0..1: what it covers and is grounded in.
-
+    That is what it has of what the contexts say about a question, but for the question's own words, and how well it is grounded.
     Of few main words, a sentence or two, a full response has most. Of many it has some, for other words say the same and not all
     matter: so the more words there are, the milder it is.
     """
-    beyond = min(1.0, max(0, coverage.words - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
-    return float((coverage.share * grounding**_GROUNDED) ** (1 - (1 - _MILDEST) * beyond))
+    main = _main_words(index, question)
+    main = [key for key in main if key not in question] or main
+    missing = [key for key in main if key not in response]
+    beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
+    value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
+    return float(value ** (1 - (1 - _MILDEST) * beyond)), next(map(index.text_at, index.closest(missing)), "")
 
 
 def _main_words(index: Index, question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
     sentences = sum(map(len, index.contexts))
-    asked = {key: bits for key in sorted(content_of(question)) if (bits := index.bits(key))}
-    relevance: dict[int, float] = {}
-    for bits in asked.values():
+    weights: defaultdict[str, float] = defaultdict(float)
+    relevance: defaultdict[int, float] = defaultdict(float)
+    for bits in filter(None, (index[key] for key in sorted(content_of(question)))):
         rarity = math.log((sentences + 1) / (bits.bit_count() + 0.5))
         for number in numbers_of(bits):
-            relevance[number] = relevance.get(number, 0.0) + rarity
-    best: Iterable[tuple[int, float]] = sorted(relevance.items(), key=lambda one: (-one[1], one[0]))[:_MOST_RELEVANT]
-    weights: dict[str, float] = {}
-    if asked:
-        for number, weight in best:
-            for key in content_of(index.keys_at(index.place(number))):
-                weights[key] = weights.get(key, 0.0) + weight
-    else:
-        for context in index.contexts:
-            turn()
-            for key in content_of(context.places):
-                weights[key] = weights.get(key, 0.0) + context.places[key].bit_count()
-    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 4 * _MAIN_WORDS]
-    told = {key: weights[key] * math.log((sentences + 1) / (index.bits(key).bit_count() + 0.5)) for key in weighty}
+            relevance[number] += rarity
+    for number in sorted(relevance, key=lambda one: (-relevance[one], one))[:_MOST_RELEVANT]:
+        for key in content_of(index.keys_at(index.place(number))):
+            weights[key] += relevance[number]
+    for context in () if relevance else index.contexts:
+        turn()
+        for key, bits in context.places.items():
+            weights[key] += bits.bit_count()
+        weights = defaultdict(float, {key: weights[key] for key in content_of(weights)})
+    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
+    index.look_up(weighty)
+    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
     return sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
 
 
 def shared_with_response(claims: Sequence[Sentence], contexts: Sequence[Context]) -> list[float]:
-    """For each context the share of the response's words plus that of its word pairs that it holds, 0..2.
-
-    Words count by their rarity among the contexts.
-    """
+    """For each context the share of the response's words that it holds, by their rarity among the contexts, 0..1."""
     content = content_in(claims)
-    pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
-    held = [_held(content, context) for context in contexts]
+    held = [context.places.keys() & content for context in contexts]
     counts = Counter(chain.from_iterable(held))
     rarity = {key: math.log((len(contexts) + 1) / (counts[key] + 0.5)) for key in content}
     whole = math.fsum(rarity.values())
-    found = []
-    for keys, context in zip(held, contexts, strict=True):
-        turn()
-        found.append(
-            _share(math.fsum(map(rarity.__getitem__, keys)), whole) + _share(shared_pairs(pairs, context), len(pairs))
-        )
-    return found
+    return [_share(math.fsum(map(rarity.__getitem__, keys)), whole) for keys in held]
 
 
 def are_useful(shared: Sequence[float]) -> list[bool]:
@@ -119,7 +88,7 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
 
 def conveyed_share(words: frozenset[str], context: Context) -> float:
     """The share of the words of a context in sentences most of whose content words are among these, 0..1."""
-    counts = Counter(chain.from_iterable(numbers_of(context.places[word]) for word in _held(words, context)))
+    counts = Counter(chain.from_iterable(numbers_of(context.places[word]) for word in context.places.keys() & words))
     sentences = ((context.keys_of(at), count) for at, count in counts.items())
     conveyed = sum(len(keys) for keys, count in sentences if 2 * count > len(content_of(keys)))
     return _share(conveyed, len(context.keys))
@@ -128,11 +97,7 @@ def conveyed_share(words: frozenset[str], context: Context) -> float:
 def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
     """For each context the share of the question's content words that it holds, 0..1; 0 if the question has none."""
     words = content_of(question)
-    return [_share(len(_held(words, context)), len(words)) for context in contexts]
-
-
-def _held(words: frozenset[str], context: Context) -> set[str]:
-    return context.places.keys() & words
+    return [_share(len(context.places.keys() & words), len(words)) for context in contexts]
 
 
 def _share(part: float, whole: float) -> float:

@@ -7,7 +7,7 @@ from ragspan.judges.screen.analysis import Analysis
 from ragspan.judges.screen.claims import Finding
 from ragspan.judges.screen.contexts import MAX_CONTEXTS
 from ragspan.judges.screen.grading import UNRELATED, Grade
-from ragspan.judges.screen.relevance import Coverage
+from ragspan.text.keys import content_of
 
 _LONGEST_QUOTE = 160
 
@@ -17,22 +17,18 @@ def explain_answer(analysis: Analysis) -> str:
     grades, verdict = analysis.grades, analysis.verdict
     if not grades:
         return "The response has no content that a context could hold."
-    found = [grade for grade in grades if grade.findings]
-    if found:
-        worst = min(found, key=lambda grade: grade.score)
+    worst = min(grades, key=lambda grade: (not grade.findings, grade.score))
+    if worst.findings:
         return explain_finding(worst.findings[0], worst.sentence, analysis)
-    worst = min(grades, key=lambda grade: grade.score)
     if verdict == "unsupported":
         return f"The contexts hold hardly anything of the response. {_beside(worst, analysis)}"
     if worst.declines_rightly:
         return f"The response declines, and {UNRELATED}."
-    if verdict == "supported":
-        return f"Nothing was found that the contexts contradict. {_closeness(worst, analysis)}"
     reason = next((grade.unsure for grade in grades if grade.unsure), None)
     if reason is not None:
         return f"Words do not show whether the response is right: {reason}."
-    closeness = _closeness(worst, analysis)
-    return f"Nothing was found that the contexts contradict, but much is said in other words. {closeness}"
+    worded = "" if verdict == "supported" else ", but much is said in other words"
+    return f"Nothing was found that the contexts contradict{worded}. {_closeness(worst, analysis)}"
 
 
 def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
@@ -50,19 +46,17 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
 
 def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     """A finding, with the response's words and the context's side by side."""
-    ours = _quoted(found.response)
-    if found.kind == "equation":
-        return f"The response computes {ours}, which makes {found.context}."
+    ours = quoted(found.response)
     if found.kind == "flag":
-        return f"The response says {_quoted(sentence)}, but the context has {_quoted(found.context)}."
+        return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
     place = found.place
     name = "the context" if place is None else _name_of(place.context, analysis)
-    text = "" if place is None else _quoted(analysis.contexts[place.context].text_of(place.sentence))
+    text = "" if place is None else quoted(analysis.contexts[place.context].text_of(place.sentence))
     if found.context and found.context.lower() != found.response.lower():
-        theirs = _quoted(found.context)
+        theirs = quoted(found.context)
         if not text or theirs == text:
             return f"The response says {ours}, but {name} says {theirs}."
-        ours = f"{ours} in {_quoted(sentence)}" if found.response in sentence else _quoted(sentence)
+        ours = f"{ours} in {quoted(sentence)}" if found.response in sentence else quoted(sentence)
         theirs = (
             f"{theirs} in {text}" if found.context in text else text
         )  # amounts are compared in one form, and quoted in theirs
@@ -73,26 +67,18 @@ def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     return f"The response says {ours}, which stands in no context.{closest}"
 
 
-def explain_coverage(coverage: Coverage) -> str | None:
-    """Which sentence of the contexts a response leaves out; None where it leaves out nothing."""
-    return (
-        f"The response leaves out what the contexts say here: {_quoted(coverage.left_out)}."
-        if coverage.left_out
-        else None
-    )
-
-
 def _beside(grade: Grade, analysis: Analysis) -> str:
-    text = analysis.closest(grade.sentence)
-    closest = f", and what comes closest is {_quoted(text)}" if text else ", and no context has a word of it"
-    return f"The response says {_quoted(grade.sentence)}{closest}."
+    places = analysis.index.closest(content_of(analysis.language.keys(grade.sentence)))
+    text = next(map(analysis.index.text_at, places), None)
+    closest = f", and what comes closest is {quoted(text)}" if text else ", and no context has a word of it"
+    return f"The response says {quoted(grade.sentence)}{closest}."
 
 
 def _closeness(grade: Grade, analysis: Analysis) -> str:
     if grade.context is None:
-        return f"No context has a word of {_quoted(grade.sentence)}."
+        return f"No context has a word of {quoted(grade.sentence)}."
     where = _name_of(grade.context, analysis)
-    return f"Of {_quoted(grade.sentence)} {grade.window:.0%} of the words stand close together in {where}."
+    return f"Of {quoted(grade.sentence)} {grade.window:.0%} of the words stand close together in {where}."
 
 
 def _name_of(index: int, analysis: Analysis) -> str:
@@ -105,7 +91,8 @@ def _name_of(index: int, analysis: Analysis) -> str:
     return "the context" if among == 1 else f"context {index + 1}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text in quotation marks, on one line and not too long."""
     shown = " ".join(text.split())
     shown = shown if len(shown) <= _LONGEST_QUOTE else f"{shown[:_LONGEST_QUOTE].rsplit(' ', 1)[0]}..."
     return f'"{shown.rstrip(".")}"' if not shown.endswith("...") else f'"{shown}"'

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final
+from typing import NamedTuple
 
-from ragspan.text.languages.language import ENGLISH, MARKS, SCRIPTS, UNKNOWN, WITH_WORDS, Language, language
-from ragspan.text.vocabulary import FUNCTION_WORDS
+from ragspan.text.languages.language import ENGLISH, MARKS, NO_LETTERS, UNKNOWN, WITH_WORDS, Language, language
+from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES
 
 _SAMPLE, _HEAD = 1_500, 600
 """Characters of a response or a question that are looked at, and of a context."""
@@ -21,26 +20,29 @@ _SHARE = 0.1
 """The least share of a text's words that are function words of its language, and of its letters that are of another script."""
 _ENOUGH, _FEW = 4, 3
 """Function words that a text in Latin letters needs, and that the short texts of a record need together."""
-
 _NO_PROSE = re.compile(
     r"```.{0,1500}?(?:```|$)|`[^`\n]{1,200}`|https?://\S{1,300}|\S{1,80}@\S{1,80}|<[^>\n]{1,200}>", re.DOTALL
 )
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|'(?=[^\W\d_])){{0,30}}")
-_NO_LETTERS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
 _NAMES = {"cjk": "han", "hiragana": "kana", "katakana": "kana", "halfwidth": "kana", "fullwidth": "latin"}
 """Scripts by the first word of Unicode's names of their letters, where it is another."""
 _SIGNS = frozenset({"han", "kana", "thai", "lao", "myanmar", "khmer"})
 _SIGNS_OF_A_WORD = 3
 """A sign of these counts as so many letters."""
-_OF_SCRIPT: Final = {
-    script: sorted(
-        (code for code, one in SCRIPTS.items() if one == script), key=lambda code: (code not in WITH_WORDS, code)
-    )
-    for script in set(SCRIPTS.values())
-}
-_LATIN: Final = tuple(code for code in sorted(_OF_SCRIPT["latin"]) if code != "en")
-_ALIKE = {"han": ("han", "kana"), "kana": ("han", "kana")}
-"""Scripts in which the same names are written."""
+
+
+class _Sample(NamedTuple):
+    """What the beginning of a text shows."""
+
+    letters: Mapping[str, int]
+    """How many of each script; signs that say more than a letter count more."""
+    script: str | None
+    """Of most of the letters; None without any."""
+    words: Sequence[str]
+    counts: Mapping[str, int]
+    """For each language of the script the number of its function words; for English alone where it is clear."""
+    language: str | None
+    """The code of the language with most of them, if they are enough of the words; without any, the first of another script."""
 
 
 def guess(text: str, *, enough: float = _ENOUGH) -> Language | None:
@@ -48,25 +50,10 @@ def guess(text: str, *, enough: float = _ENOUGH) -> Language | None:
 
     Only the beginning is read, without code, addresses and tags. A language in Latin letters needs `enough` function words.
     """
-    found, signs = _guessed(text[:_SAMPLE])
-    return found if signs >= enough else None
-
-
-@lru_cache(maxsize=1024)
-def _guessed(sample: str) -> tuple[Language | None, float]:
-    """The likeliest language of a sample, and how many of its words show it."""
-    sample = _prose(sample)
-    script = _main_script(_letters_by_script(sample))
-    if script is None:
-        return None, 0
-    if script != "latin":
-        codes = _OF_SCRIPT.get(script, ["und"])
-        counts = _counts(_words(sample), tuple(codes)) if len(codes) > 1 else Counter()
-        return language(max(codes, key=lambda code: counts[code])), math.inf  # the first of equals
-    words = _words(sample)
-    counts = _latin_counts(words)
-    found = _best(counts, words)
-    return (language(found), counts[found]) if found else (None, 0)
+    found = _read(text[:_SAMPLE])
+    if found.language is None or (found.script == "latin" and found.counts[found.language] < enough):
+        return None
+    return language(found.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +70,6 @@ class Languages:
         """For messages: which two languages they are."""
         return f"the response is in {self.response.name} and the contexts are in {self.contexts.name}"
 
-    @property
-    def quick(self) -> Languages:
-        """The same for one record of very many words."""
-        return Languages(self.response.quick, self.contexts.quick, self.are_comparable)
-
 
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
     """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
@@ -99,7 +81,7 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     if said is not None and any(guess(head) is said for head in heads):
         return Languages(said, said)
     read = [found for found in map(guess, heads) if found is not None]
-    if _are_apart(response, heads):
+    if _are_apart(_read(response[:_SAMPLE]), heads):
         return Languages(said or UNKNOWN, read[0] if read else UNKNOWN, are_comparable=False)
     found = read[0] if read and said is None else said if not read else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
     if found is None and (found := guess(question)) is None:
@@ -108,55 +90,55 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     return Languages(found, found)
 
 
-def _are_apart(response: str, contexts: Sequence[str]) -> bool:
+def _are_apart(response: _Sample, contexts: Sequence[str]) -> bool:
     """True if the response is clearly in another language than all of the contexts.
 
     Names alone do not show a language: a response is not apart if the contexts have half of its words.
     """
-    sample = _prose(response[:_SAMPLE])
-    script = _main_script(_letters_by_script(sample))
-    read = [text for text in contexts if any(map(str.isalpha, text))]
-    if script is None or not read or not all(_differs(sample, script, _prose(text)) for text in read):
+    texts = [text for text in contexts if any(map(str.isalpha, text))]
+    if response.script is None or not texts or not all(_differ(response, _read(text)) for text in texts):
         return False
-    words, there = set(_words(sample)), "\n".join(read).lower()
-    return 2 * sum(word in there for word in words) < len(words)
+    there = "\n".join(texts).lower()
+    return 2 * sum(word in there for word in set(response.words)) < len(set(response.words))
 
 
-def _differs(response: str, script: str, context: str) -> bool:
-    there = _letters_by_script(context)
-    own = sum(there.get(name, 0) for name in _ALIKE.get(script, (script,)))
-    if own < _SHARE * sum(there.values()):
+def _differ(response: _Sample, context: _Sample) -> bool:
+    # The same names are written in Han and kana.
+    alike = ("han", "kana") if response.script in {"han", "kana"} else (response.script or "",)
+    if sum(context.letters.get(name, 0) for name in alike) < _SHARE * sum(context.letters.values()):
         return True
-    if script != "latin":
+    first, second, said, read = response.language, context.language, response.counts, context.counts
+    if response.script != "latin" or first is None or second is None or min(said[first], read.get(second, 0)) < _ENOUGH:
         return False
-    own_words, words = _words(response), _words(context)
-    said, read = _latin_counts(own_words), _latin_counts(words)
-    first, second = _best(said, own_words), _best(read, words)
-    if first is None or second is None or min(said[first], read[second]) < _ENOUGH:
-        return False
-    return said[first] > 2 * said[second] and read[second] > 2 * read[first]
+    return said[first] > 2 * said.get(second, 0) and read[second] > 2 * read.get(first, 0)
 
 
-def _best(counts: Mapping[str, int], words: Sequence[str]) -> str | None:
-    """The language with most function words, if they are enough of the words."""
-    best = max(counts, key=counts.__getitem__, default="en")
-    return best if counts.get(best, 0) >= max(1, _SHARE * len(words)) else None
-
-
-def _prose(text: str) -> str:
-    return _NO_PROSE.sub(" ", text) if any(map(text.__contains__, "`@<")) or "://" in text else text
-
-
-def _letters_by_script(text: str) -> dict[str, int]:
-    """How many letters of each script a sample has; signs that say more than a letter count more."""
-    if text.isascii():
-        return {"latin": 1} if any(map(str.isalpha, text)) else {}
-    counts: dict[str, int] = {}
-    for sign, count in Counter(text).items():
+@lru_cache(maxsize=1024)
+def _read(sample: str) -> _Sample:
+    if any(map(sample.__contains__, "`@<")) or "://" in sample:
+        sample = _NO_PROSE.sub(" ", sample)
+    letters = Counter({"latin": int(sample.isascii() and any(map(str.isalpha, sample)))})
+    for sign, count in Counter(sample).items() if not sample.isascii() else ():
         if sign.isalpha():
             script = _script_of(sign)
-            counts[script] = counts.get(script, 0) + count * (_SIGNS_OF_A_WORD if script in _SIGNS else 1)
-    return counts
+            letters[script] += count * (_SIGNS_OF_A_WORD if script in _SIGNS else 1)
+    main = max(letters, key=letters.__getitem__)
+    if not letters[main]:
+        return _Sample(letters, None, (), {}, None)
+    main = "kana" if main == "han" and letters["kana"] * 10 > letters["han"] else main
+    lowered = sample.lower().replace("\u2019", "'")
+    words = lowered.translate(NO_LETTERS).split() if lowered.isascii() else _WORD.findall(lowered)
+    english = sum(map(FUNCTION_WORDS.__contains__, words)) if main == "latin" else 0
+    if english >= _ENOUGH and 3 * english >= len(words):
+        return _Sample(letters, main, words, {"en": english}, "en")
+    speakers = _speakers(main)
+    counts = Counter(code for word in words for code in speakers.get(word, ()))
+    if main != "latin":
+        best = max(_codes(main), key=counts.__getitem__, default="und")  # the first of equals
+        return _Sample(letters, main, words, counts, best)
+    counts["en"] = english
+    best = max(counts, key=counts.__getitem__)
+    return _Sample(letters, main, words, counts, best if counts[best] >= max(1, _SHARE * len(words)) else None)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -165,41 +147,17 @@ def _script_of(sign: str) -> str:
     return _NAMES.get(first, first)
 
 
-def _main_script(counts: Mapping[str, int]) -> str | None:
-    """The script of most of the letters; None without any. With a tenth of kana, Han is Japanese."""
-    main = max(counts, key=counts.__getitem__, default=None)
-    return "kana" if main == "han" and counts.get("kana", 0) * 10 > counts["han"] else main
-
-
-def _latin_counts(words: Sequence[str]) -> Counter[str]:
-    """For each language in Latin letters the number of its function words; for English alone where it is clear."""
-    english = sum(map(FUNCTION_WORDS.__contains__, words))
-    if english >= _ENOUGH and 3 * english >= len(words):
-        return Counter(en=english)
-    counts = _counts(words, _LATIN)
-    counts["en"] = english
-    return counts
-
-
-def _words(sample: str) -> list[str]:
-    lowered = sample.lower().replace("\u2019", "'")
-    if lowered.isascii():
-        return lowered.translate(_NO_LETTERS).split()  # three times as fast as an expression
-    return _WORD.findall(lowered)
-
-
-def _counts(words: Iterable[str], codes: tuple[str, ...]) -> Counter[str]:
-    """For each language the number of its function words."""
-    speakers = _speakers(codes)
-    return Counter(code for word in words for code in speakers.get(word, ()))
+def _codes(script: str) -> Iterable[str]:
+    codes = (code for code, words in LANGUAGES.items() if words["script"] == script)
+    return sorted(codes, key=lambda code: (code not in WITH_WORDS, code))
 
 
 @cache
-def _speakers(codes: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-    """The languages that have each function word."""
+def _speakers(script: str) -> Mapping[str, Sequence[str]]:
+    """The languages of a script, but for English, that have each function word; empty where there is one language alone."""
+    codes = [code for code in _codes(script) if code != "en"]
     speakers: dict[str, list[str]] = {}
-    for code in codes:
-        found = language(code)
-        for word in found.stop_words | found.negations:
+    for code in codes if len(codes) > 1 else ():
+        for word in language(code).stop_words | language(code).negations:
             speakers.setdefault(word, []).append(code)
     return speakers

@@ -11,29 +11,29 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ragspan.text import keys as english
-from ragspan.text.keys import MARK, NEGATION
+from ragspan.text.keys import MARK, NEGATION, common
 from ragspan.text.lazy import Lazy
 from ragspan.text.limits import fair_limit
-from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of, stemmer_of
+from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of
 
 CODES: Final = frozenset(LANGUAGES)
 """ISO 639-1 codes of the languages that are told apart. All others are read as `und`."""
-SCRIPTS: Final[Mapping[str, str]] = {code: words["script"] for code, words in LANGUAGES.items()}
 WITH_WORDS: Final = tuple(code for code, words in LANGUAGES.items() if "framing" in words)
 """Those whose numbers, denials and phrases are known."""
+NO_LETTERS: Final = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
+"""For `str.translate`: words apart, three times as fast as an expression."""
 
 _HAN_KANA = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
 _SOUTH_EAST_ASIAN = "\u0e00-\u0e4f\u0e80-\u0ecf\u0edc-\u0eff\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"
 WITHOUT_SPACES: Final = _HAN_KANA + _SOUTH_EAST_ASIAN
 """Letters of scripts that put no spaces between words; a part of a character class."""
-_HANGUL, _DEVANAGARI = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af", "\u0900-\u0963\u0970-\u097f"
-_MARKS = "".join(
-    chr(at) for at in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00)) if unicodedata.category(chr(at))[0] == "M"
-)
-MARKS: Final = _MARKS + "\u00ad\u200b-\u200d\u2060"
+_MARKS = (chr(at) for at in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00)) if unicodedata.category(chr(at))[0] == "M")
+MARKS: Final = "".join(_MARKS) + "\u00ad\u200b-\u200d\u2060"
 """Combining marks, soft hyphens and joiners, which are inside words; a part of a character class."""
 
 _MIDDLE = 0.24
+_CUT = 5
+"""Letters of a word that count where there is no stemmer: what follows is mostly inflection."""
 _LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
@@ -68,22 +68,20 @@ class Language:
         self.code: Final = code
         """ISO 639-1; `und` where the language is not known."""
         self.name: Final[str] = words.get("name", "an unknown language")
-        self.script: Final[str | None] = words.get("script")
-        self.stop_words: Final = (
-            frozenset(words["function_words"].split()) if "function_words" in words else _common(code)
-        )
+        own = words.get("function_words")
+        self.stop_words: Final = frozenset(own.split()) if own else _common(code)
         """Words too common to show where a sentence comes from, in lower case."""
         self.negations: Final = frozenset(words.get("negations", "").split())
         """Words that deny, in lower case."""
         self.number_words: Final = pairs_of(words.get("numbers", ""))
         """Number words as digits: "drei" → "3"."""
-        self.replies: Final = frozenset(words.get("yes_no", "").split("|"))
-        """What answers by itself: "yes", "correct"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
-        self.refusals: Final = _phrases(words.get("refusals", ""))
-        """Phrases of refusals, in lower case; matches nothing where none is known."""
+        gap = f".{{0,{_LONGEST_GAP}}}?"
+        refusals = (gap.join(map(re.escape, one.split(" … "))) for one in words.get("refusals", "").split("|") if one)
+        self.refusals: Final = re.compile("|".join(refusals) or "(?!)")
+        """Phrases of refusals, in lower case; `…` means some words. Matches nothing where none is known."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
         """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
@@ -96,7 +94,6 @@ class Language:
         self._elides: Final[bool] = words.get("apostrophe") == "elision"
         self._decimal = words.get("decimal", ".")
         self._cut = words.get("cut")
-        self._stem = stemmer_of(words.get("stemmer"))
         kept, denying = words.get("not_negations", "").split(), sorted(self.negations, key=len, reverse=True)
         whole = "|".join(map(re.escape, [*kept, *denying])) or "(?!)"
         self._pieces = re.compile(rf"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)
@@ -138,21 +135,13 @@ class Language:
 
     def _parts(self, token: str) -> Sequence[str]:
         if _RUN.match(token):
-            return [part for piece in self._pieces.finditer(token) for part in self._signs(piece)]
+            return [part for piece in self._pieces.finditer(token) for part in _signs(piece)]
         if self._cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
             found = _pairs(token)  # because endings change: in place of the word, or with it
             return found if self._cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
         if "'" in token and self._elides:
             return [part for part in token.partition("'")[::2] if part]
         return (token,)
-
-    def _signs(self, piece: re.Match[str]) -> list[str]:
-        """A piece of a run of signs; of Han and kana each sign as well, which is found where a pair is not."""
-        if piece.lastgroup == "whole":
-            return [piece[0]]
-        if not _HAN.match(piece[0]):
-            return _pairs(piece[0])
-        return [part for at, sign in enumerate(piece[0]) for part in (sign, piece[0][at : at + 2]) if part][:-1]
 
     def _key(self, token: str) -> str:
         word = _INSIDE.sub("", unicodedata.normalize("NFKC", token))
@@ -165,16 +154,32 @@ class Language:
         word = word.replace(".", "") or word
         if word == "٪":
             return "%"
-        if "\u3040" <= word <= "\u309f" and len(word) == 1:
-            return MARK + word  # hiragana writes particles and endings
         if word in self.negations:
-            return NEGATION + word
+            return common(NEGATION, word)
         if number := self.number_words.get(word):
             return number
-        if word in self.stop_words:
-            return MARK + word
-        stem = self._stem(word)
+        # Single signs of hiragana write particles and endings.
+        if word in self.stop_words or ("\u3040" <= word <= "\u309f" and len(word) == 1):
+            return common(MARK, word)
+        name = self._words.get("stemmer")
+        stem = (_algorithm(name)().stemWord(word) or word) if name else word[:_CUT]
         return f"{stem}'" if stem in FUNCTION_WORDS else stem
+
+
+@cache
+def _algorithm(name: str) -> Callable[[], Any]:
+    """A stemmer holds the word that it works on: each word has its own, which costs little and needs no lock."""
+    algorithm: Callable[[], Any] = getattr(import_module(f"snowballstemmer.{name}_stemmer"), f"{name.title()}Stemmer")
+    return algorithm
+
+
+def _signs(piece: re.Match[str]) -> list[str]:
+    """A piece of a run of signs; of Han and kana each sign as well, which is found where a pair is not."""
+    if piece.lastgroup == "whole":
+        return [piece[0]]
+    if not _HAN.match(piece[0]):
+        return _pairs(piece[0])
+    return [part for at, sign in enumerate(piece[0]) for part in (sign, piece[0][at : at + 2]) if part][:-1]
 
 
 def _pairs(part: str) -> list[str]:
@@ -205,19 +210,10 @@ def _canonical(word: str, decimal: str) -> str:
 
 def _common(code: str) -> frozenset[str]:
     """The function words of a language, but for those that a language without spaces is cut up by."""
-    if code in {"zh", "ja", "und"}:
+    if code in {"en", "zh", "ja", "und"}:
         return frozenset()
     stopwordsiso = import_module("stopwordsiso")  # only where a text is in such a language
-    if not stopwordsiso.has_lang(code):
-        return frozenset()
-    return frozenset(filter(str.isalpha, stopwordsiso.stopwords(code)))
-
-
-def _phrases(phrases: str) -> re.Pattern[str]:
-    """An expression for any of some phrases, separated by `|`; `…` in a phrase means some words."""
-    gap = f".{{0,{_LONGEST_GAP}}}?"
-    whole = "|".join(gap.join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
-    return re.compile(whole or "(?!)")
+    return frozenset(filter(str.isalpha, stopwordsiso.stopwords(code) if stopwordsiso.has_lang(code) else ()))
 
 
 @cache
@@ -239,8 +235,8 @@ UNKNOWN: Final = Language("und", {})
 # How much is read
 
 _WEIGHT = 5
-_SIGNS = re.compile(f"[{WITHOUT_SPACES}{_HANGUL}]+")
-_LETTERS_IN_PAIRS = re.compile(f"[{_DEVANAGARI}]+")
+_SIGNS = re.compile(f"[{WITHOUT_SPACES}\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
+_LETTERS_IN_PAIRS = re.compile("[\u0900-\u0963\u0970-\u097f]+")
 
 
 def characters_read(texts: Sequence[str], most: int) -> list[int]:
@@ -251,15 +247,12 @@ def characters_read(texts: Sequence[str], most: int) -> list[int]:
     lengths = [len(text) for text in texts]
     if _WEIGHT * sum(lengths) <= most:
         return lengths
-    shares = _shares(lengths, most)
-    whole = weight = sum(shares)
-    for text, share in zip(texts, shares, strict=True):
-        if not text.isascii():
-            weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, share)))
-            weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, share)))
-    return _shares(lengths, most * whole // weight) if weight > most else shares
-
-
-def _shares(lengths: Sequence[int], most: int) -> list[int]:
     limit = fair_limit(lengths, most)
+    whole = weight = sum(min(length, limit) for length in lengths)
+    for text in texts:
+        if not text.isascii():
+            weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, limit)))
+            weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, limit)))
+    if weight > most:
+        limit = fair_limit([min(length, limit) for length in lengths], most * whole // weight)
     return [min(length, limit) for length in lengths]

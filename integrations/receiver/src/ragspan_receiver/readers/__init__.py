@@ -1,18 +1,17 @@
-"""Makes records of others' spans: of OpenInference, OpenTelemetry's GenAI conventions, Traceloop, the Vercel AI SDK, Langfuse, LangSmith.
+"""Makes records of others' spans, by the rule that the handlers have: what is in the answering prompt counts.
 
-`attribute_names` says how the conventions name things, `reading` makes steps of spans, and `requests` finds the steps of one
-request and makes its record, by the rule that the handlers have: what is in the answering prompt counts.
+`attribute_names` says how the conventions name things, `reading` makes steps of spans, and `requests` the record of each request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from ragspan.records import RagRecord
 from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
-from ragspan_receiver.readers.attribute_names import GENAI, MODEL_PREFIXES, UNREAD_SCOPES, Convention, convention_of
+from ragspan_receiver.readers.attribute_names import CONVENTIONS, GENAI, MODEL_PREFIXES, UNREAD_SCOPES
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.reading import ReadSpan, become_search, read
 from ragspan_receiver.readers.requests import record_of_spans, requests_in
@@ -21,12 +20,7 @@ from ragspan_receiver.spans import TracedSpan
 _log = ThrottledLog()
 
 
-def records_of(
-    spans: Sequence[TracedSpan],
-    *,
-    retrieval_tools: Collection[str] = (),
-    not_read: Callable[[str], object] = lambda _: None,
-) -> list[RagRecord]:
+def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] = ()) -> list[RagRecord]:
     """The answers in one trace, in the order in which they began; it raises nothing, whatever the spans hold.
 
     Each record's parent is the answer's span, and its id is always the same for that.
@@ -34,11 +28,10 @@ def records_of(
     Args:
         spans: of one trace, in any order. Those of unknown conventions only show which span is inside which.
         retrieval_tools: names of tools whose results are documents.
-        not_read: is called with what it cannot read of spans about models, once for each; the log names them, too.
     """
     payloads = Payloads()
     ordered = sorted(spans, key=lambda span: span.start_ns)
-    steps = {span.span_id: step for span in ordered if (step := _step(span, payloads, not_read)) is not None}
+    steps = {span.span_id: step for span in ordered if (step := _step(span, payloads)) is not None}
     for step in steps.values():
         if isinstance(step.step, ToolStep) and step.step.name in retrieval_tools:
             become_search(step, searched_with(step.step), documents_of_result(step.step.output))
@@ -54,33 +47,26 @@ def records_of(
     return sorted(found, key=lambda record: record.started_ns)
 
 
-def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object]) -> ReadSpan | None:
-    """The step that a span is; ragspan's own spans are none."""
-    if span.scope.startswith(semconv.SCOPE):
+def _step(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
+    """The step that a span is; ragspan's own spans are none. The log names spans about models that cannot be read."""
+    about, scope = span.attributes, span.scope[:100]
+    if scope.startswith(semconv.SCOPE):
         return None
-    convention = convention_of(span.attributes)
+    convention = next((one for one in CONVENTIONS if any(name in about for name in one.kind)), None)
+    step, what = None, None
     try:
         step = None if convention is None else read(span, convention, payloads)
     except Exception as problem:  # noqa: BLE001  others wrote the span
         _log.report("span", "a span could not be read (%s)", type(problem).__name__)
         return None
-    what = _not_read_of(span, convention, step)
+    if step is not None:
+        if step.model is not None and not step.model.messages and step.model.reply is None:
+            what = f"calls of models by {scope!r} have no texts: content is off, or in a form that is not read"
+    elif (convention is None or (convention is GENAI and not convention.kind_of(about)[1])) and (
+        any(key.startswith(MODEL_PREFIXES) for key in about) or scope.startswith(UNREAD_SCOPES)
+    ):
+        operation = str(about.get("gen_ai.operation.name", "without gen_ai.operation.name"))
+        what = f"spans of {scope!r} are of no convention that is read: {operation[:100]}"
     if what is not None:
         _log.report(what, "%s", what)
-        not_read(what)
     return step
-
-
-def _not_read_of(span: TracedSpan, convention: Convention | None, step: ReadSpan | None) -> str | None:
-    """Which spans of which instrumentation are about models, and cannot be read; None for this one."""
-    scope = span.scope[:100]
-    if step is not None:
-        is_silent = step.model is not None and not step.model.messages and step.model.reply is None
-        about = f"calls of models by {scope!r} have no texts: content is off, or in a form that is not read"
-        return about if is_silent else None
-    if convention is not None and (convention is not GENAI or convention.kind_of(span.attributes)[1]):
-        return None
-    if any(key.startswith(MODEL_PREFIXES) for key in span.attributes) or scope.startswith(UNREAD_SCOPES):
-        operation = str(span.attributes.get("gen_ai.operation.name", "without gen_ai.operation.name"))
-        return f"spans of {scope!r} are of no convention that is read: {operation[:100]}"
-    return None

@@ -120,8 +120,3 @@ METADATA_PREFIXES = (
     *("traceloop.association.properties.", "ai.telemetry.metadata.", "langfuse.trace.metadata."),
     *("langfuse.observation.metadata.", "langsmith.metadata."),
 )
-
-
-def convention_of(attributes: Mapping[str, Any]) -> Convention | None:
-    """The convention that a span with these attributes follows."""
-    return next((one for one in CONVENTIONS if any(name in attributes for name in one.kind)), None)

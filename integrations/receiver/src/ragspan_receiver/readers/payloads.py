@@ -26,7 +26,6 @@ _DOCUMENT_KEYS = ({"page_content"}, {"id_", "text"}, {"meta", "content"})
 _ASKED = ("messages", "prompts", "prompt")
 _CALLS, _RESULTS = {"tool_call", "tool-call"}, {"tool_call_response", "tool-result"}
 """Types of a message's parts by OpenTelemetry's conventions, and in the Vercel AI SDK."""
-_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 _UNREAD = ("a message without readable text",)
 
 
@@ -114,7 +113,7 @@ class Payloads:
     # Messages
 
     def messages_at(self, span: TracedSpan, names: Iterable[str], *, replies: bool = False) -> list[PayloadMessage]:
-        """The messages in the first of these attributes: a text, or JSON, also on an event; or numbered attributes; else in events."""
+        """The messages in the first of these attributes: a text, or JSON, also on an event; or numbered attributes."""
         role = "assistant" if replies else "user"
         for name in names:
             holders = (span.attributes, *(event.attributes for event in span.events))
@@ -123,7 +122,7 @@ class Payloads:
             found = self.prompt_in(given) if listed is None else list(self._each(listed, role))
             if found:
                 return found
-        return list(self._each(_in_events(span, replies=replies), role))
+        return []
 
     def prompt_in(self, given: Any) -> list[PayloadMessage]:
         """The messages in a payload: a text, messages, or fields with them."""
@@ -213,16 +212,6 @@ class Payloads:
         data = json_of(arguments)
         name, own_id = first_of(named, ("name", "toolName")), first_of(value, ("id", "toolCallId"))
         return Call(name, own_id, self.snapshot(arguments if data is None else data, depth + 1))
-
-
-def _in_events(span: TracedSpan, *, replies: bool) -> Iterator[Fields]:
-    """The messages in events of their own, one each, as the conventions had them from 1.28 to 1.36."""
-    for event in span.events:
-        role = ("assistant" if event.name == "gen_ai.choice" else None) if replies else _EVENTS.get(event.name)
-        if role is not None:
-            body = fields_of(event.attributes.get("gen_ai.event.content")) or event.attributes
-            inner = fields_of(body.get("message"))
-            yield {"role": role, "content": body.get("message"), **body, **inner}
 
 
 def _role_of_wrapped(value: Fields) -> str | None:

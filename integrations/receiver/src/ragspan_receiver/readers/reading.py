@@ -213,7 +213,7 @@ def become_search(read: ReadSpan, query: str | None, found: Sequence[Scored] | N
     """Make the step a search; `found` is None if the texts that it found are not known."""
     output = OPAQUE if found is None else [list(pair) for pair in found]
     metadata = {"data_source_id": text_of(read.span.attributes, names.DATA_SOURCE)}
-    read.become(SearchStep, inputs=query, output=output, metadata=metadata, span=anchor_of(read.span))
+    read.become(SearchStep, inputs=query, output=output, metadata=metadata)
 
 
 def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:

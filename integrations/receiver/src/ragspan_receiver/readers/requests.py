@@ -18,7 +18,6 @@ from ragspan.request import (
     RequestTree,
     SearchStep,
     Step,
-    ToolStep,
     record_of,
 )
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
@@ -27,7 +26,7 @@ from ragspan_receiver.readers.values import chunks_in, text_of
 from ragspan_receiver.spans import TracedSpan
 
 _MAX_AROUND = 1000  # spans that are looked through for the step around one
-_MAX_COMPARED = 100_000_000
+_MAX_COMPARED = 100_000_000  # characters
 _MAX_WRITTEN = 1000
 _SYNTHESIS = (".synthesize", ".asynthesize")
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
@@ -39,43 +38,26 @@ def requests_in(
     """The steps of each request in a trace, each after the one around it; spans that are not steps do not count.
 
     A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
-    program makes one by one, make one together; the outermost span around them comes with it. They make several if the spans
-    below that one are requests that know nothing of one another, as those of a consumer of messages.
+    program makes one by one, make one together; the innermost span around them comes with it.
     """
     by_id = {span.span_id: span for span in spans}
     inside: dict[str, list[ReadSpan]] = defaultdict(list)
-    bare: dict[str, list[ReadSpan]] = defaultdict(list)
+    bare: dict[str, list[tuple[ReadSpan, list[str]]]] = defaultdict(list)
     whole: list[ReadSpan] = []
     for step in sorted(steps.values(), key=_start_of):
         path = _path_up(step.span, by_id, until=steps)
         if len(path) > 1 and path[-1] in steps:
             inside[path[-1]].append(step)
         elif step.is_bare:
-            bare[path[-1]].append(step)
+            bare[path[-1]].append((step, path))
         elif step.kind != "ignored":
             whole.append(step)
     for root in whole:
         yield _below([root], inside), None
-    for roots in bare.values():
-        for around, group in _apart(roots, by_id, inside):
-            yield _below(group, inside), by_id.get(around, group[0].span) if len(group) > 1 else None
-
-
-def _apart(
-    roots: Sequence[ReadSpan], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[ReadSpan]]
-) -> Iterator[tuple[str, Sequence[ReadSpan]]]:
-    """The requests that bare roots make, each with the id of the span around it: one, or those below the spans where they part."""
-    paths = [_path_up(root.span, spans)[::-1] for root in roots]  # from the outermost
-    depth = 0
-    while depth < min(map(len, paths)) and len({path[depth] for path in paths}) == 1:
-        depth += 1
-    groups: dict[str, list[ReadSpan]] = defaultdict(list)
-    for root, path in zip(roots, paths, strict=True):
-        groups[path[min(depth, len(path) - 1)]].append(root)
-    if len(groups) > 1 and _are_strangers([_below(group, inside) for group in groups.values()]):
-        yield from groups.items()
-    else:
-        yield paths[0][max(depth - 1, 0)], roots
+    for group in bare.values():
+        roots, paths = zip(*group, strict=True)
+        shared = [span_id for span_id in paths[0] if all(span_id in path for path in paths)]
+        yield _below(roots, inside), by_id.get(shared[0], roots[0].span) if len(group) > 1 else None
 
 
 def _path_up(span: TracedSpan, spans: Mapping[str, TracedSpan], *, until: Container[str] = ()) -> list[str]:
@@ -101,23 +83,6 @@ def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) 
                 inner.outer = step
                 waiting.append(inner)
     return found
-
-
-def _are_strangers(groups: Sequence[Sequence[ReadSpan]]) -> bool:
-    """Whether each group has searched and answered by itself, another question each, and its prompts hold nothing of the others."""
-    prompts, texts, questions = [], [], set()
-    for group in groups:
-        models = [step.model for step in group if step.model is not None and step.model.messages]
-        if not models or not any(isinstance(step.step, (SearchStep, ToolStep)) for step in group):
-            return False
-        prompts.append("\n".join(part.prompt_text for model in models for part in model.messages))
-        questions.add(next((part.text for part in models[-1].messages[::-1] if part.role == "human"), ""))
-        found = [document.text for step in group for document, _ in step.found or ()]
-        texts.append({text for text in [*(model.said.strip() for model in models), *found] if " " in text})
-    if len(questions) < len(groups) or sum(map(len, texts)) * sum(map(len, prompts)) > _MAX_COMPARED:
-        return False
-    pairs = [(own, text) for own, prompt in enumerate(prompts) for one in texts for text in one if text in prompt]
-    return all(text in texts[own] for own, text in pairs)
 
 
 def record_of_spans(spans: Sequence[ReadSpan], around: TracedSpan | None = None) -> RagRecord | None:

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragspan.evaluate.cells import nanoseconds_of
-from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked
+from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.telemetry import semconv
 from ragspan.tools.http import MAX_PAGE, HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server

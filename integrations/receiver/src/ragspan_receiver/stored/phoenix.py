@@ -9,8 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from ragspan.evaluate.cells import nanoseconds_of
-from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked
+from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.tools.http import MAX_PAGE, HttpClient
 from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.spans import SpanEvent, TracedSpan
