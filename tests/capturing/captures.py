@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -141,18 +138,6 @@ class Captures:
 
     def answer(self) -> Answered:
         return Answered.of(self.record())
-
-
-def in_another_process(program: str, *arguments: str, given: bytes = b"") -> str:
-    """What a program prints that can import all that the tests can."""
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, *arguments],
-        input=given,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        check=True,
-        timeout=300,
-    ).stdout.decode()
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -93,14 +93,6 @@ def test_a_block_may_be_left_in_another_context(sink):
     assert enclosing_answer() is None
 
 
-def test_recorded_contexts_follow_those_that_were_set(sink):
-    with ragspan.capture(sink=sink) as answer:
-        ragspan.record_contexts(["recorded"])
-        answer.contexts = ["set"]
-
-    assert [context.text for context in sink.records()[0].contexts] == ["set", "recorded"]
-
-
 class RecorderOfOneRequest:
     """An integration that takes contexts while a request of its own runs."""
 
@@ -144,14 +136,6 @@ class Failing:
         raise LookupError
 
 
-def test_a_part_that_raises_costs_what_it_saw(sink):
-    with ragspan.capture(sink=sink) as answer:
-        answer.part("integration", lambda: RagRecord(question=None, contexts=None, response="s"), Failing().submit)
-        answer.response = "r"
-
-    assert sink.records()[0].response == "r"
-
-
 def test_a_sink_that_raises_costs_the_record():
     with ragspan.capture(sink=Failing()) as answer:
         answer.response = "r"
@@ -172,25 +156,6 @@ def test_a_wrong_setting_is_logged_and_the_block_runs(monkeypatch, caplog, name)
 
     [line] = caplog.messages
     assert line.startswith(f"an answer or a part of it is not captured: {name}")
-
-
-def test_threads_that_need_a_part_at_the_same_time_get_the_same_one(sink):
-    both_are_here = threading.Barrier(2)
-
-    def make():
-        both_are_here.wait(10)  # both have found none
-        return RagRecord(question=None, contexts=None, response="seen")
-
-    parts = []
-    with ragspan.capture(sink=sink) as answer:
-        threads = [threading.Thread(target=lambda: parts.append(answer.part("owner", make, id))) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    assert parts[0] is parts[1]
-    assert sink.records()[0].response == "seen"
 
 
 def test_background_that_handlers_saw_is_added(sink):
@@ -231,17 +196,6 @@ def test_of_several_parts_the_last_one_with_a_response_answers(sink):
 
     (record,) = sink.records()
     assert (record.response, record.from_model, record.prompts_seen) == ("49 euros", False, True)
-
-
-@pytest.mark.parametrize("unseen", [0, 1])
-def test_a_part_whose_prompts_were_not_all_seen_leaves_those_of_the_block_unseen(sink, unseen):
-    with ragspan.capture(question="Fee?", sink=sink) as answer:
-        for number in range(2):
-            seen = part("49 euros", prompts_seen=number != unseen)
-            answer.part(object(), lambda seen=seen: seen, lambda _: None)
-
-    (record,) = sink.records()
-    assert record.prompts_seen is False
 
 
 def test_a_response_that_is_set_by_hand_is_not_said_to_be_a_models_or_nobodys(sink):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import weakref
 from types import SimpleNamespace
 
@@ -39,36 +38,6 @@ def begun(requests, key=1):
     log.root = key
     requests.follow(log, key, log)
     return log
-
-
-def test_who_ends_a_request_second_hands_nothing_over(requests, sink):
-    log = begun(requests)
-    threads = [threading.Thread(target=requests.finish, args=(log,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert statuses(sink) == ["complete"]
-
-
-def test_a_run_that_begins_while_its_request_ends_is_not_followed(requests):
-    log = begun(requests)
-    requests.finish(log)
-    requests.follow(log, 2, log)
-
-    assert requests.live == {}
-
-
-def test_a_request_that_goes_on_is_as_large_as_with_its_beginning(requests, sink):
-    text = "page " * 20_000
-    first, second = begun(requests), begun(requests, 2)
-    first.texts[id(text)] = text
-    requests.finish(first)
-    second.earlier = (first,)
-    requests.finish(second)
-
-    assert sink.captures[1].size_hint >= 100_000
 
 
 def test_a_sink_that_raises_costs_the_request_nothing():

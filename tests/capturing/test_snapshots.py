@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ragspan.capturing.log import RequestLog
-from ragspan.safe_copy import CUT, ObjectFields, Snapshots
+from ragspan.safe_copy import CUT, Snapshots
 
 
 class Page:
@@ -82,20 +82,6 @@ def test_later_changes_are_not_seen_and_texts_are_shared(take):
 
     assert snapshot == {"messages": [text]}
     assert snapshot["messages"][0] is text
-
-
-def test_the_log_knows_every_text_once(take, log):
-    text = "a text " * 100
-    take({"a": text, "b": [text, State(question=text, pages=[])]})
-
-    assert list(log.texts.values()) == [text]
-
-
-def test_an_object_is_known_by_its_fields(take):
-    snapshot = take(State(question="When?", pages=[]))
-
-    assert isinstance(snapshot, ObjectFields)
-    assert snapshot == {"question": "When?", "pages": []}
 
 
 def test_a_document_is_read_once_and_kept(take, log):

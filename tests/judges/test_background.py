@@ -8,7 +8,6 @@ import pytest
 
 from ragspan.judges import SmallJudge
 from ragspan.judges.background import MAX_SHOWN, shown_background
-from ragspan.metrics import ContextAdherence
 from ragspan.records import Background, RagRecord
 
 FEE = "The annual fee of the silver card is 49 euros."
@@ -64,10 +63,3 @@ async def test_a_detector_is_asked_again_only_for_what_the_contexts_do_not_suppo
     first, second = (json.loads(body) if isinstance(body, (str, bytes)) else body for body in fake_openai.requests)
     assert first["contexts"] == ["Cards are grey."]
     assert (second["contexts"], second["answer"]) == (["Cards are grey.", FEE], " ".join(CLAIMS[1:]))
-
-
-@pytest.mark.parametrize(("background", "is_scored"), [([FEE], True), (["Nothing of it."], False)])
-async def test_without_documents_a_detector_scores_what_background_supports(detector, background, is_scored):
-    outcome = await ContextAdherence(detector("49 euros"), polls=1).score(record(contexts=[], background=background))
-
-    assert (getattr(outcome, "reason", None) != "no_contexts") is is_scored

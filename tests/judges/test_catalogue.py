@@ -57,13 +57,6 @@ def test_the_embedded_judge_and_providers_have_names():
     assert (judge.name, judge.price) == ("anthropic:claude-haiku-4-5", Price(1.0, 5.0))
 
 
-@pytest.mark.parametrize(("name", "options", "made"), [("house:large:v2", {"strict": True}, "large:v2")])
-def test_a_judge_of_another_package_gets_what_follows_its_name_and_the_options(house, name, options, made):
-    judge = named_judge(name, **options)
-
-    assert (judge.name, judge.strict) == (f"house:{made}", bool(options))
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -87,14 +87,3 @@ def test_an_endpoint_that_echoes_what_it_got_gives_no_secret_away(endpoint):
     message = str(failure.value)
     assert not [secret for secret in ("pa55w0rd", "T0KEN1", "qu3ry", "Ym9iOnBh", "sk-key-1234") if secret in message]
     assert "at /[key]/v1/chat/completions" in message
-
-
-def test_a_proxy_of_the_environment_is_heeded(endpoint, monkeypatch):
-    monkeypatch.delenv("NO_PROXY")
-    for name in ("http_proxy", "HTTP_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{endpoint.port}")
-
-    assert (
-        text_by(OpenAIJudge("m", base_url="http://judge.invalid/T0KEN1/v1", api_key="sk-key", max_retries=0)) == "yes"
-    )
-    assert endpoint.asked[0][0] == "http://judge.invalid/T0KEN1/v1/chat/completions"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import MetricFailure
 
@@ -23,24 +21,16 @@ def refuses(fake_openai, status, message, *, unless):
     fake_openai.answer = answer
 
 
-@pytest.mark.parametrize(
-    ("status", "message", "kinds"),
-    [
-        (400, "Invalid schema for response_format 'answer'", ["json_schema", "json_object"]),
-        (500, "failed to load grammar", ["json_schema", "json_object"]),
-    ],
-)
-async def test_a_schema_that_is_refused_is_replaced_by_json_mode_for_good(
-    fake_openai, openai_judge, super_bowl, status, message, kinds
-):
-    refuses(fake_openai, status, message, unless=lambda request: request["response_format"]["type"] == "json_object")
+async def test_a_schema_that_is_refused_is_replaced_by_json_mode_for_good(fake_openai, openai_judge, super_bowl):
+    is_plain = lambda request: request["response_format"]["type"] == "json_object"  # noqa: E731
+    refuses(fake_openai, 500, "failed to load grammar", unless=is_plain)
     judge = openai_judge()
 
     assert (await ContextAdherence(judge).score(super_bowl)).value == 1.0
     assert (await ContextAdherence(judge).score(super_bowl)).value == 1.0
 
-    assert [request["response_format"]["type"] for request in fake_openai.requests] == [*kinds, "json_object"]
-    assert message in judge.refused["json_schema"]
+    kinds = [request["response_format"]["type"] for request in fake_openai.requests]
+    assert kinds == ["json_schema", "json_object", "json_object"]
 
 
 async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(fake_openai, openai_judge, super_bowl):
@@ -56,19 +46,15 @@ async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(f
 
     kinds = [request["response_format"]["type"] for request in fake_openai.requests]
     assert kinds == ["json_schema", "json_object", "json_schema"]
-    assert judge.refused == {}
 
 
-@pytest.mark.parametrize("message", ["Bad request"])
-async def test_nothing_is_guessed_over_a_refusal_that_names_no_parameter(
-    fake_openai, openai_judge, super_bowl, message
-):
-    refuses(fake_openai, 400, message, unless=lambda _: False)
+async def test_nothing_is_guessed_over_a_refusal_that_names_no_parameter(fake_openai, openai_judge, super_bowl):
+    refuses(fake_openai, 400, "Bad request", unless=lambda _: False)
 
     outcome = await ContextAdherence(openai_judge()).score(super_bowl)
 
     assert isinstance(outcome, MetricFailure)
-    assert message in outcome.message
+    assert "Bad request" in outcome.message
     assert len(fake_openai.requests) == 1
 
 

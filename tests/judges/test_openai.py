@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import pickle
 
 import openai
@@ -10,11 +9,6 @@ import pytest
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge, Price
 from ragspan.judges.llm.parts import PARTS, schema_of
-from ragspan.judges.session import metered
-from ragspan.usage import Usage
-
-GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "stated", "verdict": "grounded"}}})
-
 
 # What a request holds
 
@@ -32,18 +26,6 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert request["response_format"]["json_schema"]["schema"] == schema_of([PARTS["grounding"]])
 
 
-async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
-    fake_openai.script(claims=[[]])
-    async with openai.AsyncOpenAI(
-        base_url=fake_openai.base_url, api_key="theirs", default_headers={"X-Team": "search"}
-    ) as client:
-        await OpenAIJudge("test-model", client=client).extract_claims(super_bowl)
-
-        assert not client.is_closed()
-
-    assert fake_openai.headers[0]["x-team"] == "search"
-
-
 # Keys and arguments
 
 
@@ -54,16 +36,6 @@ async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
 
 
 # Endpoints that understand less
-
-
-async def test_an_endpoint_that_ignores_n_is_asked_for_the_missing_votes_singly(fake_openai, openai_judge, super_bowl):
-    fake_openai.choices_per_request = 1
-    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 3)
-
-    votes = await openai_judge().vote_adherence(super_bowl, 3)
-
-    assert len(votes) == 3
-    assert [request.get("n") for request in fake_openai.requests] == [3, None, None]
 
 
 def error(message, **more):
@@ -112,16 +84,6 @@ async def test_an_error_says_what_to_do(fake_openai, openai_judge, super_bowl, s
 # Cost and connections
 
 
-async def test_usage_is_reported_once_with_what_the_cache_gave(fake_openai, openai_judge, super_bowl):
-    usage = {"prompt_tokens": 1000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 896}}
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, GROUNDED, GROUNDED, usage=usage)
-
-    with metered() as meter:
-        await openai_judge().vote_adherence(super_bowl, 3)
-
-    assert meter.total == Usage(requests=1, input_tokens=1000, cached_tokens=896, output_tokens=50)
-
-
 def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge, super_bowl):
     """Connections that outlived their loop would warn here, and warnings are errors."""
     judge = openai_judge()
@@ -131,17 +93,6 @@ def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge
         assert len(asyncio.run(judge.verify_claims(super_bowl, ["One."]))) == 1
 
     assert len(fake_openai.requests) == 3
-
-
-async def test_requests_of_one_loop_share_their_connections(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 2)
-    judge = openai_judge()
-
-    await judge.vote_adherence(super_bowl, 1)
-    await judge.vote_adherence(super_bowl, 1)
-
-    assert len(fake_openai.requests) == 2
-    assert len(fake_openai.connections) == 1
 
 
 # Copies for other processes

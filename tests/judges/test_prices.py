@@ -2,16 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges import OpenAIJudge
 from ragspan.judges.prices import Price, price_of
 from ragspan.usage import Usage
 
 MINI = Price(0.15, 0.60, cached_input=0.075)
-
-
-@pytest.fixture(autouse=True)
-def no_endpoint_in_the_environment(monkeypatch):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +47,3 @@ def test_a_price_is_known_at_openais_hosts_and_azures(host, price):
 
 
 # The price of a judge
-
-
-@pytest.mark.parametrize(
-    ("options", "price"),
-    [({}, MINI), ({"base_url": "http://localhost:8000/v1"}, None), ({"price": Price(0.1, 0.2)}, Price(0.1, 0.2))],
-)
-def test_only_openais_own_models_have_a_price_unless_one_is_given(options, price):
-    assert OpenAIJudge("gpt-4o-mini-2024-07-18", api_key="sk-key", **options).price == price

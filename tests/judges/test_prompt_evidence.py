@@ -67,14 +67,13 @@ def test_with_documents_or_unseen_prompts_the_record_stays(known):
     assert with_prompt_evidence(known) is known
 
 
-@pytest.mark.parametrize("judging", ["thread", "helper"])
 @pytest.mark.parametrize(("response", "label"), [(FEE, "pass"), (INVENTED, "fail")])
-def test_an_engine_that_is_asked_to_scores_by_prompts(judging, response, label):
+def test_an_engine_that_is_asked_to_scores_by_prompts(response, label):
     emitter = RecordingEmitter()
     metrics = [kind(OverlapJudge()) for kind in (ContextAdherence, Faithfulness, ContextRelevance)]
     one = answered(call(("system", INVENTED), ("user", f"{FEE}\n\n{QUESTION}")), response=response)
 
-    with ScoringEngine(metrics=metrics, emitters=[emitter], judging=judging, unknown_contexts="prompt") as engine:
+    with ScoringEngine(metrics=metrics, emitters=[emitter], judging="thread", unknown_contexts="prompt") as engine:
         engine.submit(one)
         assert engine.flush(60)
 

@@ -50,16 +50,11 @@ WORDS = {
             }
         ],
     ),
-    "vertex": lambda name: (
-        400,
-        [{"error": {"code": 400, "message": f"Unable to submit request because {CAMEL[name]} is not supported"}}],
-    ),
     "bedrock": lambda name: (
         400,
         {"message": f"The model returned the following errors: {name}: Extra inputs are not permitted"},
     ),
     "mistral": lambda name: (422, {"object": "error", "message": {"detail": [forbidden(name)]}, "code": None}),
-    "mistral in a text": lambda name: (422, {"object": "error", "message": json.dumps({"detail": [forbidden(name)]})}),
     "groq": lambda name: (400, error(f"property '{name}' is unsupported")),
     "deepseek": lambda name: (
         422,
@@ -73,12 +68,7 @@ WORDS = {
         400,
         {"object": "error", "message": str([forbidden(name)]), "type": "BadRequestError", "param": None, "code": 400},
     ),
-    "sglang": lambda name: (422, {"detail": [forbidden(name)]}),
     "llama.cpp": lambda name: (400, error(f"Unsupported param: {name}", code=400)),
-    "tgi": lambda name: (
-        422,
-        {"error": f"Input validation error: `{name}` is not supported", "error_type": "validation"},
-    ),
     "lmstudio": lambda name: (400, {"error": f"Unrecognized key(s) in object: '{name}'"}),
     "litellm": lambda name: (
         400,
@@ -103,19 +93,6 @@ WORDS = {
         400,
         error(f"Extra inputs are not permitted, field: '{name}', value: 3", object="error"),
     ),
-    "fireworks of old": lambda name: (
-        400,
-        error(f"[{{'loc': ('body', '{name}'), 'msg': 'extra fields not permitted'}}]"),
-    ),
-    "cerebras": lambda name: (
-        400,
-        {
-            "message": f"{name}: property '{name}' is unsupported",
-            "param": "validation_error",
-            "code": "wrong_api_format",
-        },
-    ),
-    "sambanova": lambda name: (400, error(f"The parameter {name} is not supported for this model", param=name)),
 }
 
 

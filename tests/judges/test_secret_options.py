@@ -43,9 +43,8 @@ def echoing(fake_openai, status):
     fake_openai.answer = answer
 
 
-@pytest.mark.parametrize("status", [400, 401, 500])
-def test_they_are_in_no_log_no_span_and_no_text_of_an_object(settings, fake_openai, caplog, status):
-    echoing(fake_openai, status)
+def test_they_are_in_no_log_no_span_and_no_text_of_an_object(settings, fake_openai, caplog):
+    echoing(fake_openai, 401)
     telemetry = InMemoryTelemetry()
     caplog.set_level(logging.DEBUG)
     metrics = metrics_from(settings)

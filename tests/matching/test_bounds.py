@@ -11,7 +11,6 @@ from ragspan.matching import PromptTexts
 
 _random = random.Random(0)
 VOCABULARY = ["".join(_random.choice("abcdefghijklmnop") for _ in range(_random.randint(2, 9))) for _ in range(5000)]
-MARKS = "e" + "\u0301\u0316" * 40_000
 LONGEST_CALL = 0.02
 
 

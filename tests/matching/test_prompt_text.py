@@ -286,36 +286,6 @@ def test_another_text_between_the_pieces_of_one_is_not_a_part_of_it():
     assert "boiler" not in written
 
 
-CODE = "def area(r):\n    pi = 3.14\n    x = r * r\n    return pi * x\n\ndef main():\n    print(area(2))"
-MARKUP = "<h1>Boiler</h1>\n<p>It has a <a href='x.html'>water pressure</a> of <i>one</i> to <b>two</b> bar.</p>"
-HYPHENS = "The circu-\nlation pump moves the wa-\nter through the pipes."
-
-
-@pytest.mark.parametrize(
-    "line", ["{} | {}", "{:>4}\t{}", "{}: {}", "L{}: {}", "[{}] {}", "({}) {}", "{} {}", "{:>3}  {}", "> {}. {}"]
-)
-def test_code_whose_lines_are_numbered_is_there(line):
-    numbered = "\n".join(line.format(number, text) for number, text in enumerate(CODE.splitlines(), 9))
-
-    assert shown(f"The file:\n{numbered}\nWhat does it do?", CODE)[0] == [CODE]
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        (MARKUP, re.sub("<[^>]*>", "", MARKUP)),
-        (MARKUP, re.sub("<[^>]*>", " ", MARKUP)),
-        (re.sub("<[^>]*>", "", MARKUP), MARKUP),
-        (HYPHENS, HYPHENS.replace("-\n", "")),
-        (HYPHENS.replace("-\n", ""), HYPHENS),
-        ("See [the manual](https://a.example/b?c=d) of the boiler first.", "See the manual of the boiler first."),
-        ("It starts at dawn. It stops at noon.", "[1.1] It starts at dawn.\n[1.2] It stops at noon."),
-    ],
-)
-def test_a_text_whose_layout_was_added_or_taken_away_is_there(text, written):
-    assert shown(f"Use:\n{written}\nAnswer!", text)[0] == [text]
-
-
 def test_the_copies_of_a_text_are_not_beside_it():
     assert shown(f"{BETA}\nPrice: 3\n{BETA}", BETA) == ([BETA], ["Price: 3"])
     assert shown(f"{json.dumps(ALPHA)}\nPrice: 3\n{json.dumps(ALPHA)}", ALPHA) == ([ALPHA], ["Price: 3"])

@@ -49,29 +49,6 @@ async def test_the_value_its_label_and_its_details(
     assert len(judge.asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("metric", "some", "none"),
-    [
-        (
-            ContextRelevance,
-            "1 of 2 contexts contain something that answers the question: 1 (doc-7).",
-            "None of the 2 contexts contains anything that answers the question.",
-        ),
-        (
-            ChunkUtilization,
-            "25% of the contexts' text was used, from contexts 1 (doc-7).",
-            "The response used none of the 2 contexts.",
-        ),
-    ],
-)
-async def test_the_explanation_names_the_contexts_that_count(fixed_judge, answered, metric, some, none):
-    contexts = (RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="bbb", id="doc-9", rank=1))
-    record, kind = answered(contexts=contexts), dict(METRICS)[metric]
-
-    assert (await metric(fixed_judge(**{kind: [1, 0]})).score(record)).explanation == some
-    assert (await metric(fixed_judge(**{kind: [0, 0]})).score(record)).explanation == none
-
-
 @pytest.mark.parametrize(("metric", "kind"), METRICS[:3])
 async def test_the_evidence_names_each_context_as_the_retriever_does(fixed_judge, answered, metric, kind):
     contexts = [RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="b")]

@@ -98,21 +98,6 @@ def test_a_metric_that_the_embedded_judge_cannot_answer_says_who_can():
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("is_prompted", [True, False])
-async def test_its_score_says_which_prompts_were_used_and_how_much_of_the_texts_was_read(
-    fixed_judge, answered, metric, is_prompted
-):
-    judge = fixed_judge(votes=[1] * 3, ratings=[1] * 3, claims=["a"], supported=[1], useful=[1, 1], rated=[1, 1])
-    if is_prompted:
-        judge.prompt_version, judge.share_read = "7", lambda record: 0.5
-
-    score = await metric(judge).score(answered())
-
-    assert (score.value, score.judge, score.prompt_version) == (1.0, "fixed", "7" if is_prompted else None)
-    assert score.details.get("read") == (0.5 if is_prompted else None)
-
-
-@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
     ("judge", "named"), [("gpt-4o-mini", "'gpt-4o-mini'"), (FailingJudge, "the class FailingJudge")]
 )

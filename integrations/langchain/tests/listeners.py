@@ -7,13 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from langchain_classic.callbacks.streaming_aiter import AsyncIteratorCallbackHandler
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, StdOutCallbackHandler
-from langchain_core.callbacks.usage import UsageMetadataCallbackHandler
-from langchain_core.tracers import BaseTracer, LangChainTracer
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.tracers import LangChainTracer
 from langchain_core.tracers.base import AsyncBaseTracer
-from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
-from langgraph.callbacks import GraphCallbackHandler
 
 EVENTS = [name for name in dir(BaseCallbackHandler) if name.startswith("on_")]
 _OF_ONE_CALL = re.compile(
@@ -78,16 +74,6 @@ class NotingAsynchronously(AsyncCallbackHandler):
         return self.notes.lines
 
 
-class NotingGraphs(Noting, GraphCallbackHandler):
-    """Hears of a graph's interruptions as well."""
-
-    def on_interrupt(self, event):
-        self.notes.lines.append("interrupt")
-
-    def on_resume(self, event):
-        self.notes.lines.append("resume")
-
-
 def _noting(event):
     def note(self, *values, **about):
         if event == "on_llm_new_token" and not values:
@@ -128,12 +114,6 @@ class ForPlainModels(BaseCallbackHandler):
         return self.lines
 
 
-class IgnoringChains(Noting):
-    """Says that it wants no events of chains and agents."""
-
-    ignore_chain = ignore_agent = True
-
-
 class Failing(Noting):
     """Fails on every start, which LangChain logs; it hears the rest."""
 
@@ -144,13 +124,6 @@ class Failing(Noting):
 
 
 # LangChain's own
-
-
-class TokenReader(AsyncIteratorCallbackHandler):
-    """LangChain's own iterator over the tokens of a call, which `on_llm_start` resets."""
-
-    def told(self):
-        return [*(self.queue.get_nowait() for _ in range(self.queue.qsize())), f"done: {self.done.is_set()}"]
 
 
 def error_of(run: Any) -> str | None:
@@ -170,22 +143,6 @@ def _told_by_runs(runs: Iterable[Any]) -> list[str]:
     return lines
 
 
-class Tracer(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.kept = []
-
-    def _persist_run(self, run):
-        self.kept.append(run)
-
-    def told(self):
-        return _told_by_runs(self.kept)
-
-
-class InlineTracer(Tracer):
-    run_inline = True
-
-
 class AsynchronousTracer(AsyncBaseTracer):
     def __init__(self):
         super().__init__()
@@ -196,11 +153,6 @@ class AsynchronousTracer(AsyncBaseTracer):
 
     def told(self):
         return _told_by_runs(self.kept)
-
-
-class RunCollector(RunCollectorCallbackHandler):
-    def told(self):
-        return _told_by_runs(self.traced_runs)
 
 
 class LangSmithTracer(LangChainTracer):
@@ -220,49 +172,13 @@ class LangSmithTracer(LangChainTracer):
         return self.lines
 
 
-class Usage(UsageMetadataCallbackHandler):
-    def told(self):
-        return [plain(self.usage_metadata)]
-
-
-class Printing(StdOutCallbackHandler):
-    """LangChain's own that prints; what it prints is noted."""
-
-    def __init__(self):
-        super().__init__()
-        self.lines = []
-
-    def on_chain_start(self, serialized, inputs, **kwargs):
-        super().on_chain_start(serialized, inputs, **kwargs)
-        self.lines.append(f"start {kwargs.get('name')}")
-
-    def on_chain_end(self, outputs, **kwargs):
-        super().on_chain_end(outputs, **kwargs)
-        self.lines.append("end")
-
-    def told(self):
-        return self.lines
-
-
 LISTENERS = {
     "sync": lambda: Listener(Noting()),
-    "inline": lambda: Listener(Noting(inline=True)),
     "async": lambda: Listener(NotingAsynchronously()),
-    "async inline": lambda: Listener(NotingAsynchronously(inline=True)),
-    "sync and inline": lambda: Listener(Noting(), Noting(inline=True)),
     "inline and async": lambda: Listener(Noting(inline=True), NotingAsynchronously()),
-    "sync and async": lambda: Listener(Noting(), NotingAsynchronously()),
-    "of graphs": lambda: Listener(NotingGraphs()),
     "for plain models": lambda: Listener(ForPlainModels()),
-    "ignoring chains": lambda: Listener(IgnoringChains()),
     "failing": lambda: Listener(Failing(), Noting()),
-    "token reader": lambda: Listener(TokenReader()),
-    "tracer": lambda: Listener(Tracer()),
-    "inline tracer": lambda: Listener(InlineTracer(), Noting()),
     "async tracer": lambda: Listener(AsynchronousTracer()),
-    "run collector": lambda: Listener(RunCollector()),
     "LangSmith": lambda: Listener(LangSmithTracer()),
-    "usage": lambda: Listener(Usage()),
-    "printing": lambda: Listener(Printing()),
 }
 """Of each kind, new ones."""

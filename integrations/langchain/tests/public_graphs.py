@@ -6,9 +6,8 @@ import json
 import operator
 from typing import Annotated, TypedDict
 
-from agent_programs import agent_with, calls, scripted_model, search, search_agent, search_tool, sequence, user_says
-from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
+from agent_programs import agent_with, calls, scripted_model, search, search_agent, search_tool, user_says
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnablePassthrough
@@ -20,22 +19,18 @@ from public_programs import program
 from pydantic import BaseModel, Field
 from rag_programs import (
     ANSWER,
-    FILTER,
     HOSE,
     MOTOR,
     PROMPT,
     PUMP,
     QUESTION,
     FixedRetriever,
-    answer_chain,
     chat_model,
     documents,
     join_texts,
     rag_chain,
     retriever,
 )
-
-WRITE = "Write on {}.\n\n{}"
 
 
 class Citation(BaseModel):
@@ -104,70 +99,6 @@ def a_supervisor_of_two_workers(config):
     graph.compile().invoke(user_says(QUESTION), config)
 
 
-class Corrective(TypedDict, total=False):
-    question: str
-    documents: list[Document]
-    generation: str
-
-
-WEB = "In a test of last spring the pump ran for nine thousand hours."
-
-
-@program([PUMP, WEB])
-def a_corrective_search(config):
-    """One document is graded away, and a page of the web is put beside the other."""
-
-    @tool
-    def web_search(query: str) -> list[dict[str, str]]:
-        """Search the web."""
-        return [{"url": "https://web.example", "content": WEB}]
-
-    def retrieve(state):
-        return {"documents": retriever(PUMP, FILTER).invoke(state["question"])}
-
-    def grade(state):
-        model = chat_model('{"binary_score": "yes"}', '{"binary_score": "no"}')
-        prompt = ChatPromptTemplate.from_template("Document:\n{document}\nQuestion: {question}\nRelevant?")
-        kept = []
-        for each in state["documents"]:
-            said = (prompt | model).invoke({"document": each.page_content, "question": state["question"]}).text
-            kept += [each] if "yes" in said else []
-        return {"documents": kept}
-
-    def rewrite(state):
-        return {"question": chat_model("warranty of a pump").invoke(f"Write anew: {state['question']}").text}
-
-    def search_the_web(state):
-        pages = web_search.invoke({"query": state["question"]})
-        return {"documents": [*state["documents"], Document("\n".join(each["content"] for each in pages))]}
-
-    def generate(state):
-        return {
-            "generation": answer_chain().invoke(
-                {"context": join_texts(state["documents"]), "question": state["question"]}
-            )
-        }
-
-    sequence(Corrective, retrieve, grade, rewrite, search_the_web, generate).invoke({"question": QUESTION}, config)
-
-
-@program([PUMP], response=ANSWER)
-def an_answer_that_is_graded_against_its_documents(config):
-    def retrieve(state):
-        return {"documents": retriever(PUMP).invoke(state["question"])}
-
-    def generate(state):
-        return {
-            "generation": answer_chain().invoke({"context": state["documents"][0].page_content, "question": QUESTION})
-        }
-
-    def grade(state):
-        chat_model("yes").invoke(f"Facts: {FILTER} {PUMP}\nAnswer: {state['generation']}\nGrounded?")
-        return {"documents": state["documents"]}
-
-    sequence(Corrective, retrieve, generate, grade).invoke({"question": QUESTION}, config)
-
-
 class Mapped(TypedDict, total=False):
     question: str
     notes: Annotated[list[str], operator.add]
@@ -224,68 +155,6 @@ def a_stream_to_which_citations_are_added(config):
         pass
 
 
-@program(None, unknown="unseen_prompt")
-def an_answer_from_a_cache_of_similar_questions(config):
-    """The cache holds answers of earlier requests: no model is asked."""
-
-    def answer(question):
-        join_texts(retriever(PUMP).invoke(question))
-        return ANSWER
-
-    RunnableLambda(answer).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def a_history_that_is_trimmed_to_its_last_words(config):
-    def answer(state):
-        kept = trim_messages(state["messages"], max_tokens=2, token_counter=len, strategy="last", start_on="human")
-        found = join_texts(retriever(PUMP).invoke(kept[-1].text))
-        return {"messages": [chat_model().invoke([*kept[:-1], HumanMessage(f"{found}\n\n{kept[-1].text}")])]}
-
-    history = [HumanMessage("Hello, who is there?"), AIMessage("The pump's own assistant is there for you.")]
-    sequence(MessagesState, answer).invoke({"messages": [*history, HumanMessage(QUESTION)]}, config)
-
-
-@program(
-    [PUMP, HOSE],
-    background=[("other", "Write on Warranty."), ("other", "Write on Hoses.")],
-    response="# Warranty\nThree years it is.\n\n# Hoses\nThey come from Lyon.",
-)
-def a_report_in_sections(config):
-    """Each section is written by a call of its own; the program puts them together."""
-
-    def section(title, text, said):
-        found = join_texts(retriever(text).invoke(title))
-        return f"# {title}\n{chat_model(said).invoke(WRITE.format(title, found)).text}"
-
-    def write(question):
-        return "\n\n".join(
-            [section("Warranty", PUMP, "Three years it is."), section("Hoses", HOSE, "They come from Lyon.")]
-        )
-
-    RunnableLambda(write).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def a_reasoning_agent_whose_observations_stand_in_its_prompt(config):
-    """The prompt of the first agents: thoughts and observations in one text."""
-    prompt = ChatPromptTemplate.from_template(
-        "Answer the question. Use this format:\nThought: ...\nAction: ...\nObservation: ...\n\n"
-        "Question: {input}\nThought:{scratchpad}"
-    )
-    model = chat_model(" I must search.\nAction: search\nAction Input: pump", f" I know it.\nFinal Answer: {ANSWER}")
-
-    def answer(question):
-        scratchpad = ""
-        while True:
-            said = (prompt | model).invoke({"input": question, "scratchpad": scratchpad}).text
-            if "Final Answer:" in said:
-                return said.split("Final Answer: ")[1]
-            scratchpad += f"{said}\nObservation: {search_tool().invoke({'query': 'pump'})}\nThought:"
-
-    RunnableLambda(answer).invoke(QUESTION, config)
-
-
 @program([PUMP], background=[("tool", "It is the third of May, and the shop closes at six.")])
 def a_tool_and_documents_in_a_text_of_the_programs_own(config):
     @tool
@@ -302,30 +171,10 @@ def a_tool_and_documents_in_a_text_of_the_programs_own(config):
     (given | prompt | chat_model() | StrOutputParser()).invoke(QUESTION, config)
 
 
-@program(None, unknown="unmarked_text")
-def words_that_are_left_out_to_save_tokens(config):
-    def squeeze(found):
-        return " ".join(word for word in join_texts(found).split() if len(word) > 3)
-
-    rag_chain(retriever(PUMP, FILTER), formatter=squeeze).invoke(QUESTION, config)
-
-
 @program([PUMP], response="I cannot say anything about this, please call the service desk.")
 def a_guard_behind_the_answer(config):
     guard = RunnableLambda(lambda _: "I cannot say anything about this, please call the service desk.")
     (rag_chain(retriever(PUMP)) | guard).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def a_draft_that_is_criticised_and_written_anew(config):
-    def answer(question):
-        draft = answer_chain(chat_model("The warranty runs for some years.")).invoke(
-            {"context": retriever(PUMP).invoke(question)[0].page_content, "question": question}
-        )
-        critique = chat_model("Say how many years they are.").invoke(f"Criticise this: {draft}").text
-        return chat_model().invoke([SystemMessage("Write the draft anew."), HumanMessage(f"{draft}\n{critique}")]).text
-
-    RunnableLambda(answer).invoke(QUESTION, config)
 
 
 @program([PUMP], background=[("history", HOSE)], question="And what of the pump?")

@@ -6,7 +6,7 @@ import json
 
 from agent_programs import agent_with, calls, scripted_model, sequence
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentState, before_model, dynamic_prompt
+from langchain.agents.middleware import AgentState, dynamic_prompt
 from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -16,14 +16,11 @@ from langchain_core.tools import tool
 from public_programs import program
 from rag_programs import (
     ANSWER,
-    FILTER,
-    HOSE,
     MOTOR,
     PUMP,
     QUESTION,
     FixedRetriever,
     chat_model,
-    documents,
     join_texts,
     rag_chain,
     retriever,
@@ -79,18 +76,6 @@ def documents_as_json(config):
 @program(
     [PUMP, MOTOR],
     background=[
-        ("metadata", "[Document(id='p', metadata={'source': 'manual.pdf', 'page': 12}, page_content='"),
-        ("metadata", "'), Document(id='m', metadata={'source': 'sheet.pdf', 'page': 3}, page_content='"),
-    ],
-)
-def documents_as_python_writes_them(config):
-    """The first tutorials hand the list itself to the prompt."""
-    laid_out(lambda found: found).invoke(QUESTION, config)
-
-
-@program(
-    [PUMP, MOTOR],
-    background=[
         ("metadata", "| no | text | page |\n| --- | --- | --- |\n| 1 |"),
         ("metadata", "| 12 |\n| 2 |"),
         ("metadata", "| 3 |"),
@@ -102,39 +87,6 @@ def documents_as_rows_of_a_table(config):
         return f"| no | text | page |\n| --- | --- | --- |\n{rows}"
 
     laid_out(write).invoke(QUESTION, config)
-
-
-@program(
-    [PUMP, MOTOR],
-    background=[
-        ("metadata", "[1]"),
-        ("metadata", "[2]"),
-        ("metadata", "Sources:\n[1] manual.pdf\n[2] sheet.pdf"),
-    ],
-)
-def documents_with_a_list_of_sources_at_the_end(config):
-    def write(found):
-        texts = "\n\n".join(f"[{at}] {one.page_content}" for at, one in enumerate(found, 1))
-        return (
-            texts + "\n\nSources:\n" + "\n".join(f"[{at}] {one.metadata['source']}" for at, one in enumerate(found, 1))
-        )
-
-    laid_out(write).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def documents_wrapped_at_a_width(config):
-    import textwrap
-
-    laid_out(lambda found: textwrap.fill(join_texts(found), 30), documents(PUMP)).invoke(QUESTION, config)
-
-
-@program([PUMP.replace("years ", "years\n")])
-def documents_in_quotes_line_by_line(config):
-    long = PUMP.replace("three years ", "three years\n")
-    laid_out(lambda found: "\n".join(f"> {line}" for line in join_texts(found).split("\n")), documents(long)).invoke(
-        QUESTION, config
-    )
 
 
 def a_date_and_a_profile():
@@ -162,20 +114,6 @@ def a_profile_beside_documents_in_one_message(config):
     sequence(AgentState, answer).invoke({"messages": [HumanMessage(QUESTION)]}, config)
 
 
-@program([PUMP], background=[("other", "Use the following:")])
-def the_question_is_written_anew_with_its_documents(config):
-    """A middleware replaces the user's message by a prompt with the documents."""
-
-    @before_model
-    def retrieve(state, runtime):
-        last = state["messages"][-1]
-        found = join_texts(retriever(PUMP).invoke(last.text))
-        return {"messages": [HumanMessage(f"{last.text}\n\nUse the following:\n{found}", id=last.id)]}
-
-    agent = create_agent(scripted_model(ANSWER), [], middleware=[retrieve])
-    agent.invoke({"messages": [HumanMessage(QUESTION, id="1")]}, config)
-
-
 @program([PUMP])
 def documents_that_a_model_translates_first(config):
     german = "Die Pumpe hat eine Garantie von drei Jahren ab dem Tag des Kaufs, wie es im Handbuch steht."
@@ -188,30 +126,6 @@ def documents_that_a_model_translates_first(config):
 
 def ask():
     return ChatPromptTemplate.from_template("{context}\n\n{question}") | chat_model() | StrOutputParser()
-
-
-@program(None, unknown="unmarked_text")
-def documents_that_a_function_translates(config):
-    german = "Die Pumpe hat eine Garantie von drei Jahren ab dem Tag des Kaufs."
-    ({"context": retriever(PUMP) | (lambda _: german), "question": RunnablePassthrough()} | ask()).invoke(
-        QUESTION, config
-    )
-
-
-@program([PUMP, FILTER, HOSE])
-def summaries_of_single_documents_that_are_put_together(config):
-    notes = iter(
-        ["The warranty is of three years, it says.", "Filters are rinsed every month.", "Hoses come from Lyon."]
-    )
-    note = (
-        ChatPromptTemplate.from_template("Note what matters in: {page_content}")
-        | chat_model(*notes)
-        | StrOutputParser()
-    )
-    each = RunnableLambda(lambda found: [{"page_content": one.page_content} for one in found])
-    chain = retriever(PUMP, FILTER, HOSE) | each
-    texts = chain | RunnableLambda(lambda given: [note.invoke(one) for one in given]) | "\n\n".join
-    ({"context": texts, "question": RunnablePassthrough()} | ask()).invoke(QUESTION, config)
 
 
 @program([PUMP], background=[("tool", "Rows: item, stock\nspare kit, forty\nfilter, nine hundred and two")])
@@ -228,27 +142,6 @@ def a_query_of_a_database_beside_a_search(config):
 
     script = [calls(("sql", {"query": "select * from stock"}), ("manual", {"query": "pump"})), ANSWER]
     agent_with(sql, manual, script=script).invoke({"messages": [HumanMessage(QUESTION)]}, config)
-
-
-@program(
-    [PUMP, MOTOR],
-    background=[("other", "manual"), ("other", "manual.pdf\nmanual"), ("other", "sheet.pdf")],
-)
-def documents_as_search_results_in_a_message(config):
-    def answer(question):
-        blocks = [
-            {
-                "type": "search_result",
-                "source": one.metadata["source"],
-                "title": "manual",
-                "content": [{"type": "text", "text": one.page_content}],
-                "citations": {"enabled": True},
-            }
-            for one in FixedRetriever(result=WITH_SOURCES).invoke(question)
-        ]
-        return chat_model().invoke([HumanMessage([*blocks, {"type": "text", "text": question}])]).text
-
-    RunnableLambda(answer).invoke(QUESTION, config)
 
 
 @program([PUMP], background=[("other", "manual")])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from langchain_classic.chains import create_history_aware_retriever
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
-    EnsembleRetriever,
     MultiVectorRetriever,
     ParentDocumentRetriever,
-    TimeWeightedVectorStoreRetriever,
 )
 from langchain_classic.retrievers.document_compressors import LLMChainExtractor, LLMChainFilter
 from langchain_core.chat_history import InMemoryChatMessageHistory
@@ -18,8 +14,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.load import dumps, loads
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate, FewShotChatMessagePromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.stores import InMemoryByteStore, InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -35,11 +31,9 @@ from rag_programs import (
     QUESTION,
     BrokenModel,
     FailingRetriever,
-    FixedRetriever,
     TopicRetriever,
     answer_chain,
     chat_model,
-    documents,
     join_texts,
     rag_chain,
     retriever,
@@ -83,31 +77,6 @@ def rag_fusion_over_generated_queries(config):
     )
     chain = generate | TopicRetriever().map() | fuse | (lambda found: join_texts(each for each, _ in found))
     ({"context": chain, "question": RunnablePassthrough()} | answer_chain()).invoke(QUESTION, config)
-
-
-@program([PUMP, MOTOR])
-def step_back_with_examples(config):
-    examples = [{"input": "Could a member of the band arrest people?", "output": "What can a member of the band do?"}]
-    shown = FewShotChatMessagePromptTemplate(
-        example_prompt=ChatPromptTemplate.from_messages([("human", "{input}"), ("ai", "{output}")]), examples=examples
-    )
-    step_back = (
-        ChatPromptTemplate.from_messages([("system", "Step back."), shown, ("user", "{question}")])
-        | chat_model("What is known about the motor?")
-        | StrOutputParser()
-    )
-    prompt = ChatPromptTemplate.from_template("{normal}\n{wider}\nOriginal question: {question}\nAnswer:")
-    chain = (
-        {
-            "normal": RunnableLambda(lambda given: given["question"]) | retriever(PUMP) | join_texts,
-            "wider": step_back | TopicRetriever() | join_texts,
-            "question": lambda given: given["question"],
-        }
-        | prompt
-        | chat_model()
-        | StrOutputParser()
-    )
-    chain.invoke({"question": QUESTION}, config)
 
 
 @program([PUMP, HOSE])
@@ -172,61 +141,10 @@ def passages_behind_summaries(config):
     rag_chain(source).invoke(QUESTION, config)
 
 
-@program([PUMP, HOSE, MOTOR, FILTER])
-def two_searches_in_an_ensemble_reordered(config):
-    source = EnsembleRetriever(retrievers=[retriever(PUMP, MOTOR), retriever(HOSE, FILTER)], weights=[0.6, 0.4])
-
-    def reorder(found):
-        return sorted(found, key=lambda each: [PUMP, HOSE, MOTOR, FILTER].index(each.page_content))
-
-    rag_chain(source | reorder).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def the_time_weighted_memory(config):
-    source = TimeWeightedVectorStoreRetriever(vectorstore=Near(DeterministicFakeEmbedding(size=8)), k=1)
-    source.add_documents([Document(PUMP)])
-    rag_chain(source).invoke(QUESTION, config)
-
-
 @program([PUMP])
 def a_model_and_a_search_with_fallbacks(config):
     source = FailingRetriever().with_fallbacks([retriever(PUMP)])
     rag_chain(source, BrokenModel().with_fallbacks([chat_model()])).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def a_search_that_is_tried_again(config):
-    tries = iter([ConnectionError("busy"), None])
-
-    def find():
-        error = next(tries)
-        if error is not None:
-            raise error
-        return documents(PUMP)
-
-    source = FixedRetriever(result=find).with_retry(wait_exponential_jitter=False, stop_after_attempt=2)
-    rag_chain(source).invoke(QUESTION, config)
-
-
-@program([PUMP])
-def sources_beside_the_answer(config):
-    answer = RunnablePassthrough.assign(context=lambda given: join_texts(given["context"])) | answer_chain()
-    chain = RunnableParallel(context=retriever(PUMP), question=RunnablePassthrough()).assign(answer=answer)
-    chain.invoke(QUESTION, config)
-
-
-@program([PUMP], records=2)
-def a_batch_of_questions(config):
-    asyncio.run(rag_chain(retriever(PUMP)).abatch([QUESTION, QUESTION], config))
-
-
-@program([PUMP])
-def events_of_a_chain_that_are_read(config):
-    async def read():
-        return [each async for each in rag_chain(retriever(PUMP)).astream_events(QUESTION, config, version="v2")]
-
-    asyncio.run(read())
 
 
 @program([MOTOR], question="And its motor?")
@@ -243,18 +161,3 @@ def a_history_with_a_question_that_stands_alone(config):
         chain, lambda _: history, input_messages_key="input", history_messages_key="chat_history"
     )
     kept.invoke({"input": "And its motor?"}, {**config, "configurable": {"session_id": "one"}})
-
-
-@program([HOSE])
-def a_branch_to_one_of_two_stores(config):
-    choose = ChatPromptTemplate.from_template("Which store? {question}") | chat_model("parts") | StrOutputParser()
-    branch = RunnableBranch(
-        (lambda given: given["store"] == "parts", RunnableLambda(lambda given: given["question"]) | retriever(HOSE)),
-        RunnableLambda(lambda given: given["question"]) | retriever(PUMP),
-    )
-    chain = (
-        RunnableParallel(store=choose, question=RunnableLambda(lambda given: given["question"]))
-        | RunnablePassthrough.assign(context=branch | join_texts)
-        | answer_chain()
-    )
-    chain.invoke({"question": QUESTION}, config)

@@ -119,15 +119,6 @@ class HangingModel(GenericFakeChatModel):
         await asyncio.Event().wait()
 
 
-class PausingModel(HangingModel):
-    """Streams one token and never goes on; says so by calling `waiting`."""
-
-    async def _astream(self, *args, **kwargs):
-        yield token("It ")
-        self.waiting()
-        await asyncio.Event().wait()
-
-
 class BrokenModel(GenericFakeChatModel):
     """Fails on every call."""
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, Any
 
 import pytest
 from agent_programs import agent_with, calls, scripted_model, search, search_agent, user_says
 from captures import Answered
-from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langchain_core.tools import StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -35,11 +30,6 @@ from rag_programs import (
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 LOOK_UP = ("look_up_page", {"query": "pump"})
-
-
-def looking_up_with(look_up_page):
-    """An agent that calls this tool once."""
-    return agent_with(look_up_page, script=[calls(LOOK_UP), ANSWER])
 
 
 @pytest.mark.parametrize(("script", "contexts"), [([], None), ([calls(search("weather"))], [])])
@@ -82,43 +72,6 @@ def test_a_failure_of_a_tool_that_is_handled_is_an_error_of_its_call(captured, h
 # Tools of the program's own
 
 
-ARTIFACTS = {
-    "documents": lambda found: found,
-    "none": lambda found: [],
-    "field": lambda found: {"documents": found, "seconds": 0.2},
-    "scores": lambda found: [(page, 0.5) for page in found],
-    "dictionaries": lambda found: [page.model_dump() for page in found],
-    "one document": lambda found: found[0],
-    "tuple": tuple,
-}
-
-
-@pytest.mark.parametrize("form", ARTIFACTS)
-def test_documents_in_an_artifact_of_any_form(captured, form):
-    @tool(response_format="content_and_artifact")
-    def look_up_page(query: str) -> tuple[str, Any]:
-        """Look something up."""
-        found = look_up(query)
-        return join_texts(found), ARTIFACTS[form](found)
-
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None if form == "none" else [PUMP], ANSWER)]
-
-
-@tool
-def find_pages(query: str) -> list[Document]:
-    """Find pages."""
-    return look_up(query)
-
-
-def test_a_tool_whose_documents_a_function_uses(captured):
-    found = RunnableLambda(lambda query: find_pages.invoke({"query": query}))
-    rag_chain((lambda question: "motor pump") | found).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
-
-
 def test_a_tool_that_updates_the_state_by_a_command(captured):
     @tool
     def look_up_page(query: str) -> Command:
@@ -133,24 +86,6 @@ def test_a_tool_that_updates_the_state_by_a_command(captured):
     agent_with(look_up_page, script=[question, ANSWER]).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_an_executors_empty_steps_are_no_search(captured, call):
-    from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
-
-    @tool
-    def look_up_page(query: str) -> str:
-        """Look something up."""
-        return PUMP
-
-    prompt = ChatPromptTemplate.from_messages([("human", "{input}"), MessagesPlaceholder("agent_scratchpad")])
-    agent = create_tool_calling_agent(scripted_model(calls(LOOK_UP), ANSWER), [look_up_page], prompt)
-    executor = AgentExecutor(agent=agent, tools=[look_up_page])
-    list(getattr(executor, call)({"input": QUESTION}, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
 # Agents that are called with a conversation
@@ -225,25 +160,3 @@ def test_an_agent_that_goes_on_answers_the_user_and_not_its_tools_argument(captu
 
 
 # Handoffs
-
-
-def handoff(agent_name):
-    @tool(f"transfer_to_{agent_name}")
-    def transfer(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
-        """Hand the conversation over."""
-        message = ToolMessage("Handed over.", tool_call_id=tool_call_id)
-        return Command(goto=agent_name, graph=Command.PARENT, update={"messages": [message]})
-
-    return transfer
-
-
-def test_a_handoff_by_a_command_to_the_parent_graph(captured):
-    desk = create_agent(scripted_model(calls(("transfer_to_workshop", {}))), [handoff("workshop")], name="desk")
-    workshop = search_agent(calls(search("pump")), ANSWER, name="workshop")
-    graph = StateGraph(MessagesState)
-    graph.add_node("desk", desk, destinations=("workshop",))
-    graph.add_node("workshop", workshop)
-    graph.add_edge(START, "desk")
-    graph.compile().invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]

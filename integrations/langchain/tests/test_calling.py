@@ -11,7 +11,7 @@ import pytest
 from captures import Answered, InAnyOrder
 from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnablePassthrough
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -94,38 +94,6 @@ def test_each_question_of_a_batch_has_a_record(captured, batch):
     assert captured.answers() == InAnyOrder(TOPICAL)
 
 
-def test_a_batch_with_a_question_that_fails(captured):
-    def refuse_hoses(question):
-        if "hose" in question:
-            raise PermissionError(question)
-        return question
-
-    program = RunnableLambda(refuse_hoses) | rag_chain(TopicRetriever())
-    program.batch([wanted.question for wanted in TOPICAL], captured.config, return_exceptions=True)
-
-    pump, hose, others = TOPICAL
-    assert captured.answers() == [pump, Answered(hose.question, [], None, "error", "PermissionError"), others]
-
-
-def test_a_stream_that_another_thread_goes_on_to_read(captured):
-    stream = rag_chain().stream(QUESTION, captured.config)
-    next(stream)
-    reader = threading.Thread(target=list, args=(stream,))
-    reader.start()
-    reader.join()
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_chain_that_is_mapped_over_a_list_is_one_request(captured):
-    """The contract does not say which of the questions is the question of the one record."""
-    rag_chain(TopicRetriever()).map().invoke([wanted.question for wanted in TOPICAL], captured.config)
-
-    answer = captured.answer()
-    assert set(answer.contexts) == {PUMP, HOSE, FILTER, MOTOR}
-    assert answer.status == "complete"
-
-
 # Ways to attach the handler
 
 
@@ -136,28 +104,12 @@ def test_two_handlers_of_one_sink_see_one_request(captured, new_captures):
     assert captured.answers() == [COMPLETE]
 
 
-def test_an_inner_call_with_another_handler_of_the_same_sink_is_no_second_request(captured, new_captures):
-    inner = new_captures(captured.sink)
-    program = RunnableLambda(lambda question: rag_chain().invoke(question, inner.config))
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
 # Run ids that the caller gives, as LangServe does on every request
 
 
 @pytest.fixture(params=[uuid.uuid4, lambda: str(uuid.uuid4()), lambda: "request 17"], ids=["uuid", "text", "name"])
 def config(captured, request):
     return captured.config | {"run_id": request.param()}
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_two_requests_with_the_same_id_are_two_records(captured, config, call):
-    for _ in range(2):
-        list(getattr(rag_chain(), call)(QUESTION, config))
-
-    assert captured.answers() == [COMPLETE] * 2
 
 
 def test_callbacks_that_are_passed_again_inside_join_the_request_with_the_id(captured, config):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from agent_programs import RagState, answer_node, calls, scripted_model, sequence, user_says
+from agent_programs import calls, scripted_model, user_says
 from captures import Answered
 from langchain.agents import create_agent
 from langchain_core.runnables import chain
 from langchain_core.tools import tool
 from rag_programs import (
     ANSWER,
-    FILTER,
     FOUND,
     HOSE,
     PUMP,
@@ -40,25 +39,6 @@ def test_a_chain_inside_a_block_makes_no_record_of_its_own(captured, call):
         list(getattr(rag_chain(), call)(QUESTION, captured.config))
 
     assert captured.answers() == [COMPLETE]
-
-
-def test_the_steps_of_a_second_chain_are_inside_its_own_tools(new_captures):
-    """Two sinks see a chain each; the tool around a step is named by its place among all tools of the answer."""
-
-    @tool
-    def ask(question: str) -> str:
-        """Asks the handbook."""
-        return rag_chain().invoke(question)
-
-    first, second = new_captures(), new_captures()
-    with capture(QUESTION, sink=first.sink):
-        for captures in (first, second):
-            ask.invoke({"question": QUESTION}, captures.config)
-
-    record = first.record()
-    assert [call.name for call in record.tool_calls] == ["ask", "ask"]
-    assert [search.within for search in record.retrievals] == [0, 1]
-    assert [generation.within for generation in record.generations] == [0, 1]
 
 
 def test_what_is_set_by_hand_goes_first(captured):
@@ -124,17 +104,6 @@ def test_documents_that_a_function_searches_for_itself(captured):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_documents_beside_those_of_a_retriever(captured):
-    @chain
-    def program(question):
-        found = [*retriever(FILTER).invoke(question), *search_by_hand(question)]
-        return answer_chain().invoke({"context": join_texts(found), "question": question})
-
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [FILTER, PUMP], ANSWER)]
-
-
 def test_documents_that_a_tool_searches_for_itself(captured):
     @tool
     def look_up_page(query: str) -> str:
@@ -143,27 +112,5 @@ def test_documents_that_a_tool_searches_for_itself(captured):
 
     agent = create_agent(scripted_model(calls(("look_up_page", {"query": "pump"})), ANSWER), [look_up_page])
     agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_documents_inside_a_chain_inside_a_block(captured):
-    with capture(sink=captured.sink):
-        rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_node_before_and_a_node_after_the_recording_one(captured):
-    """The recording node ends before the model is called; its documents count all the same."""
-
-    def find(state: RagState):
-        record_contexts(look_up(state["question"]))
-        return {}
-
-    def answer(state: RagState):
-        return answer_node({**state, "context": look_up(state["question"])})
-
-    sequence(RagState, find, answer).invoke({"question": QUESTION}, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,6 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI
 from langsmith.utils import get_env_var, tracing_is_enabled
-from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry import trace
 from rag_programs import QUESTION, chat_model, rag_chain
 
@@ -80,17 +78,6 @@ class ScriptedModel(BaseChatModel):
         return "scripted"
 
 
-class ToolModel(ScriptedModel):
-    """Writes its reply as the arguments of the tool that it is given."""
-
-    def bind_tools(self, tools, **kwargs):
-        return self.bind(tools=tools)
-
-    def _generate(self, messages, stop=None, run_manager=None, *, tools=(), **kwargs):
-        call = {"name": tools[0]["title"], "args": json.loads(self.answer(messages)), "id": "call-1"}
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
-
-
 SCHEMA = schema_of([PARTS["grounding"]])
 
 
@@ -119,21 +106,8 @@ async def test_each_vote_is_a_request_with_a_strict_schema_at_the_judges_tempera
         assert "n" not in request
 
 
-async def test_a_model_that_streams_for_the_application_does_not_for_the_judge(fake_openai, open_ai):
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED)
-
-    assert await texts(LangChainChatClient(open_ai(streaming=True))) == [GROUNDED]
-    assert not fake_openai.requests[0].get("stream")
-
-
 async def test_a_model_without_tools_is_asked_by_the_prompt_alone():
     assert await texts(LangChainChatClient(chat_model(GROUNDED)), 2) == [GROUNDED] * 2
-
-
-async def test_a_model_that_knows_schemas_only_as_tools_replies_through_one():
-    [text] = await texts(LangChainChatClient(ToolModel(answer=lambda _: GROUNDED)))
-
-    assert json.loads(text) == json.loads(GROUNDED)
 
 
 @pytest.mark.parametrize("own", [None, 0.2])
@@ -158,47 +132,7 @@ def test_what_is_no_chat_model_is_an_error():
 # Endpoints that understand less
 
 
-@pytest.mark.parametrize(
-    ("unknown", "status", "message", "param"),
-    [
-        ("response_format", 400, "Invalid parameter: 'response_format' of type 'json_schema'.", "response_format"),
-        ("response_format", 422, "json_schema is not supported", None),
-        ("temperature", 400, "Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
-    ],
-)
-async def test_a_parameter_that_an_endpoint_rejects_is_left_out_from_then_on(
-    fake_openai, open_ai, unknown, status, message, param
-):
-    def answer(request):
-        if unknown in request:
-            return fake_openai.fails(status, message, param)
-        return fake_openai.says(GROUNDED)
-
-    fake_openai.answer = answer
-    client = LangChainChatClient(open_ai())
-
-    assert await texts(client, 2) == [GROUNDED] * 2
-    asked_before = len(fake_openai.requests)
-    assert await texts(client, 2) == [GROUNDED] * 2
-    assert len(fake_openai.requests) == asked_before + 2
-
-
 # Replies
-
-
-async def test_usage_is_that_of_each_request_with_what_the_cache_gave(fake_openai, open_ai):
-    usage = {
-        "prompt_tokens": 1000,
-        "completion_tokens": 50,
-        "total_tokens": 1050,
-        "prompt_tokens_details": {"cached_tokens": 896},
-    }
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, usage=usage)
-
-    completions = await complete(LangChainChatClient(open_ai()), 2)
-
-    whole = Usage(requests=1, input_tokens=1000, cached_tokens=896, output_tokens=50)
-    assert [completion.usage for completion in completions] == [whole] * 2
 
 
 async def test_a_reply_that_the_framework_cannot_parse_is_a_reply(fake_openai, open_ai):
@@ -214,12 +148,6 @@ async def test_a_refusal_is_a_reply_without_text(fake_openai, open_ai):
     assert await texts(LangChainChatClient(open_ai())) == [""]
     with pytest.raises(JudgeError, match="the judge's model refused"):
         await LLMJudge(LangChainChatClient(open_ai()), name="j").vote_adherence(RECORD, 1)
-
-
-async def test_a_reply_that_was_cut_off_does_not_count():
-    cut_off = AIMessage(GROUNDED, response_metadata={"stop_reason": "max_tokens"})
-
-    assert await texts(LangChainChatClient(chat_model(cut_off))) == [""]
 
 
 async def test_an_error_that_quotes_the_key_does_not_show_it(fake_openai, open_ai):
@@ -279,33 +207,6 @@ async def test_langsmith_does_not_see_the_judge(tracing_by_environment):
     await complete(client)
 
     assert seen == [False]
-
-
-async def test_openinference_does_not_trace_the_judge():
-    telemetry = InMemoryTelemetry()
-    instrumentor = LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=telemetry.tracer_provider)
-    model = chat_model(GROUNDED)
-    try:
-        await complete(LangChainChatClient(model))
-        traced_of_the_judge = len(telemetry.spans())
-        model.invoke(QUESTION)
-    finally:
-        instrumentor.uninstrument()
-
-    assert traced_of_the_judge == 0 < len(telemetry.spans())
-
-
-async def test_application_and_judge_share_a_model_in_loops_of_their_own(fake_openai, open_ai):
-    """OpenAI's model keeps one asynchronous client for the process, whose connections belong to the loop that made them."""
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED)
-    model = open_ai()
-    client = LangChainChatClient(model)
-
-    async with model.root_async_client:  # closes it
-        for _ in range(3):
-            assert (await model.ainvoke(QUESTION)).text == GROUNDED
-            assert await asyncio.to_thread(asyncio.run, texts(client, 2)) == [GROUNDED] * 2
 
 
 def test_an_engine_scores_an_answer_with_the_model_that_wrote_it_and_records_no_judging(captured):

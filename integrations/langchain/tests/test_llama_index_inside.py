@@ -76,26 +76,6 @@ def test_an_engine_as_a_tool_of_an_agent(both):
     assert [each.name for each in record.tool_calls] == ["ask"]
 
 
-def test_of_the_nodes_that_a_tool_found_those_count_that_it_hands_on(both):
-    @tool
-    def find(query: str) -> str:
-        """Search the library."""
-        return Shelf().retrieve(query)[0].text
-
-    answers_with(both, find)
-
-    assert only(both)[1] == [PUMP]
-
-
-def test_a_retriever_in_a_chain(both):
-    context = RunnableLambda(lambda query: "\n".join(node.text for node in Shelf().retrieve(query)))
-    chain = {"context": context, "question": RunnablePassthrough()} | PROMPT | chat_model(ANSWER) | StrOutputParser()
-    chain.invoke(ASKED, config=both.config)
-
-    record, contexts = only(both)
-    assert (contexts, record.background) == ([PUMP, HOSE], ())
-
-
 def test_what_happens_inside_a_block_around_both(both):
     @tool
     def find(query: str) -> str:
@@ -106,27 +86,6 @@ def test_what_happens_inside_a_block_around_both(both):
         answers_with(both, find)
 
     assert only(both)[1] == [HOSE]
-
-
-def test_a_block_inside_a_tool_is_an_answer_of_its_own(both):
-    @tool
-    def ask(query: str) -> str:
-        """Ask the library."""
-        with ragspan.capture(question=query, sink=both.sink) as answer:
-            answer.response = str(engine().query(query))
-        return answer.response
-
-    answers_with(both, ask)
-
-    assert [record.question for record in both.records()] == [ASKED, "warranty"]
-
-
-def test_an_engine_after_the_agent_is_a_request_of_its_own(both):
-    test_of_the_nodes_that_a_tool_found_those_count_that_it_hands_on(both)
-    engine().query(ASKED)
-    Shelf().retrieve(ASKED)
-
-    assert both.record().framework == "llama_index"
 
 
 def test_another_sinks_handler_makes_its_own_record(new_captures):
@@ -173,15 +132,3 @@ def test_a_chain_in_an_engine(both):
     record, contexts = only(both)
     assert (record.framework, record.question, record.response, contexts) == ("llama_index", ASKED, ANSWER, [PUMP])
     assert (record.background, len(record.retrievals), len(record.generations)) == ((), 1, 1)
-
-
-def test_nodes_that_a_chain_was_given_in_part(both):
-    chain = PROMPT | chat_model(ANSWER) | StrOutputParser()
-
-    def answer(query):
-        kept = Shelf().retrieve(query)[0].text
-        return chain.invoke({"context": kept, "question": query}, config=both.config)
-
-    ByHand(answer=answer).query(ASKED)
-
-    assert only(both)[1] == [PUMP]

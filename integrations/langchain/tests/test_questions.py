@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from agent_programs import (
     RagState,
-    answer_node,
-    rag_graph,
-    retrieve_node,
     sequence,
     user_says,
 )
@@ -26,7 +23,6 @@ from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
     FOUND,
-    HOSE,
     PUMP,
     QUESTION,
     TopicRetriever,
@@ -130,27 +126,10 @@ def test_the_text_of_a_question_with_pictures(captured, content):
     assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
 
 
-def test_a_picture_without_words_is_no_question(captured):
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    program = RunnableLambda(lambda messages: chat_model().invoke(messages))
-    program.invoke([HumanMessage([picture])], captured.config)
-
-    assert captured.answers() == [Answered(None, None, ANSWER)]
-
-
-def test_a_question_that_the_program_reads_from_a_store(captured):
-    """The input is an id; the words that were searched for are all that is known of the question."""
-    program = RunnableLambda(lambda ticket: rag_chain().invoke(QUESTION))
-    program.invoke({"ticket": 4711}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
-
-
 # What a graph is called with
 
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
-AND_THE_HOSE = Answered("And the hose?", [HOSE], ANSWER)
 
 
 def answer_messages(state: MessagesState):
@@ -173,25 +152,3 @@ def test_a_command_that_brings_the_question(captured):
 def approve(state: RagState):
     interrupt("Use these?")
     return {}
-
-
-def test_another_process_resumes_the_graph(captured, new_captures):
-    """All that is known there of question and documents stands in the saved state."""
-    graph = sequence(RagState, retrieve_node, approve, answer_node, checkpointer=InMemorySaver())
-    graph.invoke({"question": QUESTION}, captured.thread())
-    other = new_captures()
-    graph.invoke(Command(resume="yes"), other.thread())
-
-    assert captured.answer().status == "interrupted"
-    assert other.answers() == [ON_THE_PUMP]
-
-
-def test_a_state_that_was_changed_by_hand(captured):
-    graph = rag_graph(checkpointer=InMemorySaver())
-    graph.invoke({"question": QUESTION}, captured.thread())
-    captured.answers()
-    update = {"question": "And the hose?", "context": documents(HOSE)}
-    changed = graph.update_state(captured.thread(), update, as_node="retrieve_node")
-    graph.invoke(None, captured.config | changed)
-
-    assert captured.answers() == [AND_THE_HOSE]

@@ -8,11 +8,10 @@ from typing import TypedDict
 import pytest
 from agent_programs import RagState, answer_node, rag_graph, retrieve_node, search_agent, sequence, user_says
 from captures import Answered
-from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
-from rag_programs import ANSWER, HOSE, PUMP, QUESTION, TopicRetriever, chat_model, join_texts, look_up
+from rag_programs import ANSWER, HOSE, PUMP, QUESTION, TopicRetriever, chat_model, join_texts
 
 from ragspan.process import in_use
 from ragspan_langchain.interruptions import Interruptions
@@ -98,38 +97,6 @@ def test_what_was_found_before_the_interruption_counts(captured, make):
 # It calls one
 
 
-def test_a_draft_that_is_written_anew_from_other_documents(captured):
-    def rewrite(state: DraftState):
-        other = interrupt(state["answer"])
-        found = join_texts(TopicRetriever().invoke(other))
-        return {"answer": chat_model("From Lyon.").invoke(f"{found}\n{state['question']}").text}
-
-    graph = reviewed_graph(find, draft, rewrite)
-    graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke(Command(resume="hose"), captured.thread())
-
-    record = captured.records()[1]
-    assert Answered.of(record) == Answered(QUESTION, [HOSE], "From Lyon.")
-    assert len(record.generations) == 1
-
-
-def test_a_resumed_request_that_fails_can_be_resumed_again(captured):
-    attempts = iter([True, False])
-
-    def publish(state: DraftState):
-        if next(attempts):
-            raise ConnectionError
-        return {}
-
-    graph = reviewed_graph(find, draft, review, publish)
-    graph.invoke({"question": QUESTION}, captured.thread())
-    with pytest.raises(ConnectionError):
-        graph.invoke(Command(resume="yes"), captured.thread())
-    graph.invoke(None, captured.thread())
-
-    assert captured.answers()[2] == ON_THE_PUMP
-
-
 # Who remembers
 
 
@@ -151,15 +118,6 @@ def table(monkeypatch):
     return table
 
 
-def test_what_went_on_to_its_end_is_forgotten(table, captured):
-    graph = reviewed_graph()
-    graph.invoke({"question": QUESTION}, captured.thread())
-    assert len(table.waiting) == 1
-
-    graph.invoke(Command(resume="yes"), captured.thread())
-    assert len(table.waiting) == 0
-
-
 @pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 15_000)])
 def test_what_waits_is_bounded_and_the_oldest_goes_first(table, captured, monkeypatch, limit, value):
     monkeypatch.setattr(table, limit, value)
@@ -179,12 +137,6 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(table, captured, monkey
 
 
 # Graphs that stop otherwise
-
-
-def asking_retrieve(state: RagState):
-    found = look_up(state["question"])
-    interrupt("Go on?")
-    return {"context": found}
 
 
 @pytest.mark.parametrize("where", [{"interrupt_before": ["answer_node"]}, {"interrupt_after": ["retrieve_node"]}])
@@ -219,40 +171,3 @@ def test_a_new_question_makes_what_was_found_for_the_waiting_one_void(captured):
     graph.invoke(Command(resume="yes"), captured.thread())
 
     assert captured.answers()[2].contexts is None
-
-
-def test_another_question_instead_of_a_resumption(captured):
-    """The person does not answer, but asks something else in the same conversation."""
-    graph = rag_graph(asking_retrieve, checkpointer=InMemorySaver())
-    graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke({"question": "And the hose?"}, captured.thread())
-    graph.invoke(Command(resume="yes"), captured.thread())
-
-    statuses = [(answer.question, answer.status) for answer in captured.answers()]
-    assert statuses == [(QUESTION, "interrupted"), ("And the hose?", "interrupted"), ("And the hose?", "complete")]
-
-
-def test_an_interrupted_graph_that_answered_nothing_does_not_return_the_answer_before(captured):
-    """The state still holds the answer of the turn before."""
-    approvals = iter([False, True])
-
-    class AskingState(TypedDict):
-        question: str
-        context: list[Document]
-        answer: str
-
-    def find(state: AskingState):
-        if next(approvals, False):
-            interrupt("Go on?")
-        return {"context": look_up(state["question"])}
-
-    graph = sequence(AskingState, find, answer_node, checkpointer=InMemorySaver())
-    graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke({"question": "And the hose?"}, captured.thread())
-    graph.invoke(Command(resume="yes"), captured.thread())
-
-    assert captured.answers() == [
-        ON_THE_PUMP,
-        Answered("And the hose?", [], None, "interrupted"),
-        Answered("And the hose?", [HOSE], ANSWER),
-    ]

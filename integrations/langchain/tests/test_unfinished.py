@@ -18,7 +18,6 @@ from rag_programs import (
     BrokenModel,
     FailingRetriever,
     HangingModel,
-    PausingModel,
     StreamingModel,
     answer_chain,
     chat_model,
@@ -27,15 +26,6 @@ from rag_programs import (
     rag_chain,
     retriever,
 )
-
-
-async def cancel_when(waiting, request):
-    task = asyncio.create_task(request)
-    await waiting.wait()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-
 
 # Streams that their reader leaves
 
@@ -77,30 +67,6 @@ async def test_a_stream_closed_before_the_model_has_said_a_word(captured):
     assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
 
 
-def test_a_stream_closed_in_the_words_of_a_second_model(captured):
-    """A first model drafts, a second one writes what the reader gets."""
-    draft = "The draft says that it is three years."
-    program = rag_chain(model=chat_model(draft)) | (lambda text: f"Polish this: {text}") | chat_model(ANSWER)
-    chunks = program.stream(QUESTION, captured.config)
-    for _ in range(3):
-        next(chunks)
-    chunks.close()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
-
-
-def test_a_stream_closed_in_the_words_of_the_model_that_answers_a_rephrased_question(captured):
-    rephrase = (lambda fields: f"Rephrase: {fields['question']}") | chat_model("pump motor")
-    found = rephrase | (lambda message: message.text) | retriever(*FOUND[:2]) | join_texts
-    stream = (RunnablePassthrough.assign(context=found) | answer_chain()).stream(
-        {"question": QUESTION}, captured.config
-    )
-    read = "".join(next(stream) for _ in range(3))
-    stream.close()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND[:2], read, "aborted")]
-
-
 async def test_an_asynchronous_stream_that_is_dropped_and_collected(captured):
     stream = rag_chain().astream(QUESTION, captured.config)
     for _ in range(3):
@@ -129,52 +95,6 @@ async def test_a_stream_of_events_that_is_closed_among_the_tokens(captured):
 
 
 # Cancelled requests
-
-
-async def test_an_inner_timeout_that_the_program_answers_itself_is_complete(captured):
-    async def answer_in_time(question):
-        slow = asyncio.Event()
-        waiting = asyncio.Event()
-        call = asyncio.create_task(HangingModel(waiting=waiting.set).ainvoke(question, captured.config))
-        await waiting.wait()
-        call.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await call
-        assert not slow.is_set()
-        return "The model is too slow today."
-
-    await RunnableLambda(answer_in_time).ainvoke(QUESTION, captured.config)
-
-    answer = captured.answer()
-    assert (answer.response, answer.status) == ("The model is too slow today.", "complete")
-
-
-async def test_a_reader_who_is_cancelled_before_a_later_step_let_anything_through(captured):
-    """The last step takes the whole answer before it returns, so that the reader has got nothing."""
-    begun = asyncio.Event()
-
-    async def read():
-        program = rag_chain(model=PausingModel(waiting=begun.set)) | RunnableLambda(lambda text: text.upper())
-        async for _ in program.astream(QUESTION, captured.config):
-            pass
-
-    await cancel_when(begun, read())
-    gc.collect()
-    await until(lambda: captured.sink.captures)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
-
-
-def test_a_keyboard_interrupt_is_the_callers_leaving(captured):
-    """The contract knows no name for it; the person at the keyboard has cancelled the request."""
-
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    with contextlib.suppress(KeyboardInterrupt):
-        (rag_chain() | interrupted).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
 
 
 # Requests that fail, and programs that recover

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    QUESTION,
-    engine_over,
-    node,
-    retriever,
-)
+from li_programs import ANSWER, CELLO, HARP, QUESTION, engine_over, node, retriever
 from li_public import program
 from llama_index.core import (
     KnowledgeGraphIndex,
@@ -22,15 +14,9 @@ from llama_index.core import (
     get_response_synthesizer,
 )
 from llama_index.core.node_parser import SentenceWindowNodeParser
-from llama_index.core.postprocessor import (
-    MetadataReplacementPostProcessor,
-)
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import (
-    FLAREInstructQueryEngine,
-    NLSQLTableQueryEngine,
-    RetrieverQueryEngine,
-)
+from llama_index.core.query_engine import FLAREInstructQueryEngine, NLSQLTableQueryEngine, RetrieverQueryEngine
 from llama_index.core.retrievers import SummaryIndexLLMRetriever
 from llama_index.core.schema import Document
 from sqlalchemy import create_engine, text

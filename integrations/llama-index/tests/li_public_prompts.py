@@ -6,17 +6,7 @@ import json
 
 from li_agents import agent, ask, concludes, reasoning_agent, thinks
 from li_model import calls
-from li_programs import (
-    ANSWER,
-    CELLO,
-    PASSAGES,
-    QUESTION,
-    ask_model,
-    by_hand,
-    engine,
-    retriever,
-    tools_know_their_run,
-)
+from li_programs import ANSWER, CELLO, PASSAGES, QUESTION, ask_model, by_hand, engine, retriever, tools_know_their_run
 from li_public import program
 from li_workflows import one_step
 from llama_index.core import PromptTemplate, Settings, get_response_synthesizer

@@ -6,15 +6,7 @@ import pytest
 from captures import Answered
 from li_agents import agent, ask, retriever_tool
 from li_model import calls
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    OBOE,
-    PASSAGES,
-    engine,
-    engine_tool,
-)
+from li_programs import ANSWER, CELLO, HARP, OBOE, PASSAGES, engine, engine_tool
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.tools import FunctionTool, QueryEngineTool
 

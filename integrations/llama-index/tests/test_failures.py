@@ -7,16 +7,7 @@ import asyncio
 import pytest
 from captures import Answered
 from li_model import Hangs
-from li_programs import (
-    CELLO,
-    HARP,
-    QUESTION,
-    FixedRetriever,
-    HangingRetriever,
-    answer_of,
-    engine,
-    engine_over,
-)
+from li_programs import CELLO, HARP, QUESTION, FixedRetriever, HangingRetriever, answer_of, engine, engine_over
 
 pytestmark = pytest.mark.usefixtures("expected_failure")
 

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 from captures import Answered
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    OBOE,
-    PASSAGES,
-    QUESTION,
-    answer_of,
-    ask_model,
-    engine,
-    retriever,
-)
+from li_programs import ANSWER, CELLO, HARP, OBOE, PASSAGES, QUESTION, answer_of, ask_model, engine, retriever
 from llama_index.core.query_engine import CustomQueryEngine
 
 from ragspan import capture, record_contexts

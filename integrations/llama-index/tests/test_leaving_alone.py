@@ -16,13 +16,7 @@ from captures import Captures, CollectingSink
 from li_agents import agent, ask
 from li_chats import chat_engine
 from li_model import calls
-from li_programs import (
-    ANSWER,
-    QUESTION,
-    drained,
-    engine,
-    engine_tool,
-)
+from li_programs import ANSWER, QUESTION, drained, engine, engine_tool
 from llama_index.core import Settings
 
 from ragspan_llama_index import RagspanCallbackHandler

@@ -13,12 +13,7 @@ import pytest
 from li_agents import agent, ask
 from li_chats import chat_engine
 from li_model import Breaks, Hangs
-from li_programs import (
-    QUESTION,
-    engine,
-    engine_tool,
-    retriever,
-)
+from li_programs import QUESTION, engine, engine_tool, retriever
 from li_workflows import one_step
 
 pytestmark = pytest.mark.usefixtures("expected_failure")

@@ -7,17 +7,7 @@ import asyncio
 
 import pytest
 from captures import Answered
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    PASSAGES,
-    QUESTION,
-    drained,
-    engine,
-    index,
-    retriever,
-)
+from li_programs import ANSWER, CELLO, HARP, PASSAGES, QUESTION, drained, engine, index, retriever
 from li_workflows import one_step
 from llama_index.core.evaluation import (
     BaseEvaluator,

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from li_programs import (
-    CELLO,
-    HARP,
-    QUESTION,
-    FixedRetriever,
-    engine_over,
-    found,
-    ids,
-)
+from li_programs import CELLO, HARP, QUESTION, FixedRetriever, engine_over, found, ids
 from llama_index.core import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, TextNode
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 from captures import Answered
 from li_model import CompletionModel
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    QUESTION,
-    answer_of,
-    each_way,
-    engine,
-    engine_over,
-)
+from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, each_way, engine, engine_over
 from llama_index.core import SummaryIndex
 from llama_index.core.schema import QueryBundle
 from llama_index_instrumentation.dispatcher import instrument_tags

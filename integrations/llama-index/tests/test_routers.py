@@ -7,21 +7,9 @@ from functools import partial
 
 import pytest
 from captures import Answered
-from li_programs import (
-    ANSWER,
-    CELLO,
-    DRUM,
-    HARP,
-    QUESTION,
-    answer_of,
-    each_way,
-    engine_tool,
-)
+from li_programs import ANSWER, CELLO, DRUM, HARP, QUESTION, answer_of, each_way, engine_tool
 from llama_index.core.query_engine import RouterQueryEngine
-from llama_index.core.selectors import (
-    LLMMultiSelector,
-    LLMSingleSelector,
-)
+from llama_index.core.selectors import LLMMultiSelector, LLMSingleSelector
 
 SUMMED_UP = "Both have strings."
 

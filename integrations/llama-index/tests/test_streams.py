@@ -11,16 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from captures import Answered
 from li_model import tokens
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    QUESTION,
-    drained,
-    engine,
-    retriever,
-    token_by_token,
-)
+from li_programs import ANSWER, CELLO, HARP, QUESTION, drained, engine, retriever, token_by_token
 from llama_index.core.response_synthesizers import CompactAndRefine
 from pydantic import BaseModel
 

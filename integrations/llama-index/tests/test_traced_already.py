@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 from captures import Answered
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    QUESTION,
-    answer_of,
-    engine,
-)
+from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, engine
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 

@@ -5,16 +5,7 @@ The framework reads the annotations of steps at run time, so that here they are 
 
 import pytest
 from captures import Answered
-from li_programs import (
-    ANSWER,
-    CELLO,
-    HARP,
-    QUESTION,
-    ask_model,
-    drained,
-    retriever,
-    topic_engine,
-)
+from li_programs import ANSWER, CELLO, HARP, QUESTION, ask_model, drained, retriever, topic_engine
 from li_workflows import Answering, one_step
 from llama_index.core import Settings
 from llama_index.core.llms import ChatMessage

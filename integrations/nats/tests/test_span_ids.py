@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry.sdk.trace.sampling import (
-    ParentBased,
-    TraceIdRatioBased,
-)
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from worker_parts import PARENT, SpanMaker, a_record, ids_of
 
 COUNT = "ragspan.delivery.count"

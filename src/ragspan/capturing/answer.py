@@ -96,7 +96,10 @@ class Answer:
         generations = _guarded(_prompted, self.prompt, record) or ()
         if self._recorded:
             contexts = [*(contexts or ()), *self._recorded]
-        parts = list(self._parts.values())  # another thread may still add one
+        parts = []
+        for _, part, end in list(self._parts.values()):  # another thread may still add one
+            if _guarded(lambda part, end: (end(part),), part, end) is not None:
+                parts.append(part)
         return _AnswerCapture(
             set_by_hand=replace(
                 record,
@@ -109,16 +112,11 @@ class Answer:
             ),
             noted=noted,
             recorded_none=self._recorded_none,
-            parts=tuple(seen for _, part, end in parts if (seen := _guarded(_ended, part, end)) is not None),
+            parts=tuple(parts),
         )
 
 
 _PARTS = vars(Answer(None)).keys()
-
-
-def _ended(part: Capture, end: Callable[[Any], object]) -> Capture:
-    end(part)
-    return part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,27 +173,26 @@ def _prompted(prompt: str | Iterable[Any] | None, record: RagRecord) -> tuple[Ge
         return ()
     text = text_of(prompt)
     given = given_items(prompt, MAX_ENTRIES) if text is None else [Message(role="user", text=text)]
-    if given is None:
+    messages = [_message(each) for each in given or ()]
+    if given is None or None in messages:
         raise ConfigurationError("a prompt is a text, or a list of messages with a role and a content")
-    messages = tuple(map(_message, given))
+    shown = tuple(message for message in messages if message is not None)
     return (
-        Generation(model=None, provider=None, started_ns=record.started_ns, ended_ns=record.ended_ns, prompt=messages),
+        Generation(model=None, provider=None, started_ns=record.started_ns, ended_ns=record.ended_ns, prompt=shown),
     )
 
 
-def _message(given: Any) -> Message:
+def _message(given: Any) -> Message | None:
+    """A message of a prompt; None if it has no role."""
     if type(given) is Message:
         return given
     fields = text_keyed(dict_in(given) or fields_of(given))
     role, content = text_of(fields.get("role")), fields.get("content")
-    if role is None:
-        raise ConfigurationError("a prompt is a text, or a list of messages with a role and a content")
     parts = [{"text": content}] if (listed := items_of(content)) is None else listed
     texts = [text_of((dict_in(part) or fields_of(part)).get("text")) for part in parts]
     requests = tuple(ToolRequest(name="") for _ in items_of(fields.get("tool_calls")) or ())
-    return Message(
-        role=_ROLES.get(role, role), text="\n".join(text for text in texts if text is not None), tool_requests=requests
-    )
+    shown = "\n".join(text for text in texts if text is not None)
+    return None if role is None else Message(role=_ROLES.get(role, role), text=shown, tool_requests=requests)
 
 
 _ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant"}
@@ -235,8 +232,24 @@ def capture(
         tags: short labels of the record.
         metadata: plain data of the record.
     """
-    about = _guarded(_record_about, name, session_id, user_id, tags, metadata)
-    target = _guarded(_default_sink) if sink is None else sink
+    about = _guarded(
+        lambda: RagRecord(
+            question=None,
+            contexts=None,
+            response=None,
+            name=text_of(name) or "answer",
+            parent=current_anchor(),
+            session_id=identifier((session_id,)),
+            user_id=identifier((user_id,)),
+            tags=texts_among(given_items(tags, MAX_ENTRIES) or ()),
+            metadata=kept_entries(dict_in(metadata), nested=True),
+        )
+    )
+    target = sink
+    if sink is None:
+        from ragspan.defaults import default_sink
+
+        target = _guarded(default_sink)
     answer = Answer(question)
     token = _answer.set(answer)
     status: AnswerStatus = "complete"
@@ -250,27 +263,15 @@ def capture(
         status = "aborted" if is_abandonment(error) else "error"
         raise
     finally:
-        _leave(token, answer)
+        try:
+            _answer.reset(token)
+        except ValueError:  # a block inside a generator may be left in another context than it was entered in
+            _answer.set(None if _answer.get() is answer else _answer.get())
         if about is not None and target is not None:
             error_type = error_type if status == "error" else None
             ended = replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())
             noted = noted if status == "error" else None
             _guarded(lambda: target.submit(answer._close(ended, noted)))  # noqa: SLF001
-
-
-def _record_about(name: object, session_id: object, user_id: object, tags: object, metadata: object) -> RagRecord:
-    """A record with what is known of an answer before it is made; raises what the arguments' classes raise."""
-    return RagRecord(
-        question=None,
-        contexts=None,
-        response=None,
-        name=text_of(name) or "answer",
-        parent=current_anchor(),
-        session_id=identifier((session_id,)),
-        user_id=identifier((user_id,)),
-        tags=texts_among(given_items(tags, MAX_ENTRIES) or ()),
-        metadata=kept_entries(dict_in(metadata), nested=True),
-    )
 
 
 def record_contexts(contexts: Iterable[Any]) -> None:
@@ -304,30 +305,25 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
 
 def _readable(given: Any) -> list[RetrievedContext] | None:
     """These objects as contexts, without those that cannot be read; None if not one of them can."""
-    items: list[Any] | None = _guarded(given_items, given, MAX_CONTEXTS + 1)
+    items = _guarded(_at_most, given, "contexts")
     if items is None:
         _guarded(as_contexts, given)  # which says why
         return None
-    if len(items) > MAX_CONTEXTS:
-        _log.report("contexts", "an answer has more than %d contexts: the others are left out", MAX_CONTEXTS)
-    found = [context for item in items[:MAX_CONTEXTS] for context in _guarded(as_contexts, [item]) or ()]
+    found = [context for item in items for context in _guarded(as_contexts, [item]) or ()]
     return found if found or not items else None
 
 
 def _background(given: Any) -> tuple[Background, ...]:
-    """These texts as background; of a generator without end as many as a record holds."""
+    items = _at_most(given, "background")
+    return as_background(given if items is None else items)
+
+
+def _at_most(given: Any, what: str) -> list[Any] | None:
+    """These items, of a generator without end as many as a record holds; None if there are none to take."""
     items = given_items(given, MAX_CONTEXTS + 1)
     if items is not None and len(items) > MAX_CONTEXTS:
-        _log.report(
-            "background", "an answer has more than %d texts of background: the others are left out", MAX_CONTEXTS
-        )
-    return as_background(given if items is None else items[:MAX_CONTEXTS])
-
-
-def _default_sink() -> RecordSink:
-    from ragspan.defaults import default_sink
-
-    return default_sink()
+        _log.report(what, "an answer has more than %d texts of its %s: the others are left out", MAX_CONTEXTS, what)
+    return items and items[:MAX_CONTEXTS]
 
 
 def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:
@@ -341,15 +337,6 @@ def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:
         what = str(error) if type(error) is ConfigurationError else class_name(type(error))
         _log.report(what, "an answer or a part of it is not captured: %s", what)
         return None
-
-
-def _leave(token: Any, answer: Answer) -> None:
-    try:
-        _answer.reset(token)
-    except ValueError:
-        # A block inside a generator may be left in another context than it was entered in; there, nothing was set.
-        if _answer.get() is answer:
-            _answer.set(None)
 
 
 def _first(*values: _T | None) -> _T | None:

@@ -102,11 +102,7 @@ def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
 
 
 def require_reference_values(probabilities: Iterable[float], references: Sequence[ReferencePair], *, name: str) -> None:
-    """Raise `JudgeError` unless the probabilities are the published ones of these pairs, in their order.
-
-    A loader can be wrong without an error: weights in the wrong place, another tokenizer or another prompt still give numbers
-    between 0 and 1, and only this check shows that they mean nothing.
-    """
+    """Raise `JudgeError` unless the probabilities are the published ones of these pairs: a loader can be wrong without an error."""
     pairs = zip(probabilities, references, strict=True)
     differences = [abs(probability - reference.probability) for probability, reference in pairs]
     wrong = sum(not difference <= _TOLERANCE for difference in differences)  # NaN is wrong, too

@@ -59,27 +59,14 @@ _BY_WORDS: Final = {
 
 
 class Endpoint:
-    """Where requests of one kind go.
+    """Where requests of one kind go, and what it takes; the arguments are those of `OpenAIJudge`.
 
     It opens clients of its own, from the options of `client=` if there is one. What the first request needs is imported and
     read when the endpoint is made. Requests are made in an engine's thread, and a fork during an import there would leave the
     child with a lock that is never released. It pickles, unless it has a given client: another process opens its own connections.
 
-    Args:
-        base_url: the endpoint; None is OpenAI's own.
-        path: follows the base in every address.
-        takes: the parameters that it is expected to take at first.
-        api_key: sent as a bearer token.
-        key_variables: where the key may be, for the words of an error.
-        headers: of each request, besides the client's; `Omit()` leaves one of these out.
-        secrets: further texts that no message may hold.
-        client: an `openai.AsyncOpenAI` whose options are used, in place of `base_url` and `api_key`. One with an `http_client=`
-            of its own is used as it is, and only in the event loop that uses it first.
-        timeout: seconds for one attempt.
-        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
-
-    Raises:
-        ConfigurationError: `base_url` is not an address, or `client` is not asynchronous.
+    `path` follows the base in every address; `key_variables` may have the key, for the words of an error; a header that is `Omit()` is
+    left out; no message may hold one of the `secrets`.
     """
 
     def __init__(
@@ -138,14 +125,10 @@ class Endpoint:
         return self._again, ()
 
     async def post(self, body: Callable[[EndpointCapabilities], Mapping[str, Any]], texts: Sequence[str]) -> object:
-        """The answer to a request, as plain JSON. What the endpoint refuses of it is left out, now and later.
+        """The answer to a request, as plain JSON; `body` makes it of what the endpoint takes, and no error repeats the `texts`.
 
-        Args:
-            body: makes the request's body of what the endpoint takes.
-            texts: of the request, which no error repeats.
-
-        Raises:
-            JudgeError: the endpoint refuses, cannot be reached, or gives an answer that cannot be read; or the client cannot be used.
+        What the endpoint refuses of it is left out, now and later. Raises `JudgeError` if it refuses or cannot be reached, if its answer
+        cannot be read, or if the client cannot be used.
         """
         import openai
 
@@ -165,7 +148,7 @@ class Endpoint:
                         reply: object = await client.post(self._path, body=fields, cast_to=object)
                         _raise_reported(reply)
                     except (openai.APIStatusError, _ReportedError) as error:
-                        if not attempt.goes_on_without(error, fields, say):
+                        if not attempt.goes_on_without(error, fields):
                             raise
                     else:
                         attempt.ended_well()
@@ -225,15 +208,10 @@ class _Open:
 class _ClientPool:
     """Clients with their open connections: one event loop and process each, and each for a few requests at a time.
 
-    The pool of an HTTP client looks at all of its connections twice for each request, and asks the operating system about
-    those that are idle. With 64 requests at a time this took a third of the processor time; with eight it takes almost none.
-
-    A client is closed in its loop: when the pool is collected, or when the loop shuts down its asynchronous generators, as
-    `asyncio.run` does at its end. It has no lock, which a fork could leave held: only a loop's own thread uses its clients.
-
-    Args:
-        client: whose options are used; one with an HTTP client of its own is lent as it is.
-        options: of clients, if there is none.
+    The pool of an HTTP client looks at all of its connections twice for each request: with 64 requests at a time this took a third of
+    the processor time; with eight it takes almost none. A client is closed in its loop: when the pool is collected, or when the loop
+    shuts down its asynchronous generators, as `asyncio.run` does at its end. It has no lock, which a fork could leave held: only a loop's
+    own thread uses its clients. A given client with an HTTP client of its own is lent as it is.
     """
 
     def __init__(self, client: AsyncOpenAI | None, options: dict[str, Any]) -> None:

@@ -57,11 +57,7 @@ def named_judge(name: str, **options: Any) -> Judge:
 
 
 def judge_of(names: str, options: Sequence[Mapping[str, Any]]) -> Judge:
-    """The judge of this name, or the jury of these names.
-
-    Args:
-        names: with commas between them.
-        options: one entry for all judges, or one for each.
+    """The judge of this name, or the jury of these names, which have commas between them; options are for all, or one for each.
 
     Raises:
         ConfigurationError: as `named_judge`; or there are as many options as neither fits.

@@ -78,9 +78,7 @@ def price_of(model: str, host: str | None = None) -> Price | None:
     A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date. A deployment at
     Azure has one if it is named after its model.
 
-    Args:
-        model: its name.
-        host: of the endpoint; None is OpenAI's own.
+    Without a host it is OpenAI's own.
     """
     host = (host or _HOSTS[0]).lower()
     if host != _HOSTS[0] and not host.endswith(_HOSTS[1:]):

@@ -68,12 +68,9 @@ class JudgingSession:
     """What is prepared for the record, for all of its metrics."""
 
     def expect(self, judge: object, question: str, wanted: Any = 1) -> None:
-        """Let the judge know beforehand what a metric of the record will ask it.
+        """Let the judge know beforehand what a metric of the record will ask it, by the name of its method.
 
-        Args:
-            judge: of the metric.
-            question: the name of the judge's method.
-            wanted: how many votes or ratings, of which the most count; or a question that the metric brings.
+        Of the votes or ratings that are wanted the most count; or it is a question that the metric brings.
         """
         expected = self.expected(judge)
         known = expected.get(question)

@@ -4,20 +4,7 @@ Runs in the worker, and within bounds: the time is linear in the texts, whatever
 threads from running for more than milliseconds. `places` finds texts, `words` undoes what formatters do to them.
 """
 
-from ragspan.matching.places import ASKED, FOUND, FREE, SILENT, LiteralPlaces, Match, PromptTexts, occurrences
+from ragspan.matching.places import Match, PromptTexts, occurrences
 from ragspan.matching.words import Span, WordIndex, unescaped, words_of
 
-__all__ = [
-    "ASKED",
-    "FOUND",
-    "FREE",
-    "SILENT",
-    "LiteralPlaces",
-    "Match",
-    "PromptTexts",
-    "Span",
-    "WordIndex",
-    "occurrences",
-    "unescaped",
-    "words_of",
-]
+__all__ = ["Match", "PromptTexts", "Span", "WordIndex", "occurrences", "unescaped", "words_of"]

@@ -39,24 +39,13 @@ _escape = re.compile(
     r"|&(?:amp;){0,3}(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,31}));"
 )
 _WHITE_SPACE = {"n": "\n", "r": "\n", "t": " ", "b": " ", "f": " "}
-_NUMBER = r"(?:[Ll](?:ine )?|\#)?\d{1,6}(?:[.\-]\d{1,4}){0,4}"
-_layout = re.compile(
-    rf"""(?P<joined></?(?:a|b|i|u|em|strong|span|sub|sup|code|mark|font|small)\b[^<>]{{0,500}}>
-        | (?<=[^\W\d_])-[ \t]{{0,20}}\r?\n[ \t]{{0,80}}(?=[^\W\d_]))
-    | </?[a-zA-Z!][^<>]{{0,500}}>
-    | (?<=\])\([^()\s]{{1,500}}\)
-    | \[\d{{1,4}}(?:[.:\-]\d{{1,4}}){{0,3}}\]
-    | ^[ \t>|]{{0,80}}(?:{_NUMBER}(?:[ \t]{{0,20}}(?:[|│→]|[:.)>](?=\s|$))|\t|[ ]{{1,20}})|\({_NUMBER}\)(?=[ ]))""",
-    re.MULTILINE | re.VERBOSE,
-)
-"""What belongs to a layout: tags, the numbers of lines, hyphens at their ends, targets of links."""
 
 
-def words_of(text: str, *, bare: bool = False) -> list[str]:
-    """The words of a text; of a very long one, of its beginning. If `bare`, without what belongs to its layout."""
+def words_of(text: str) -> list[str]:
+    """The words of a text; of a very long one, of its beginning."""
     words: list[str] = []
     for piece in _slices(text):
-        even = _even(piece, bare=bare)
+        even = _even(piece)
         found = _pattern(even).findall(even)
         joined = "\n".join(found)
         if not joined.isascii() and _mark.search(joined):
@@ -65,20 +54,15 @@ def words_of(text: str, *, bare: bool = False) -> list[str]:
     return words
 
 
-def spans_of(text: str, *, bare: bool = False) -> list[Span]:
+def spans_of(text: str) -> list[Span]:
     """Where the words of a text stand in it."""
     spans: list[Span] = []
     start = 0
     for piece in _slices(text):
-        even = _even(piece, bare=bare)
+        even = _even(piece)
         spans += [(start + low, start + high) for low, high in map(re.Match.span, _pattern(even).finditer(even))]
         start += len(piece)
     return spans
-
-
-def is_laid_out(text: str) -> bool:
-    """Whether a text has something that `bare` leaves out."""
-    return any(_layout.search(_even(piece, bare=False)) is not None for piece in _slices(text))
 
 
 def unescaped(text: str) -> str:
@@ -103,20 +87,16 @@ def _pattern(even: str) -> re.Pattern[str]:
     return _word_or_letter if _alone.search(even) else _word
 
 
-def _even(text: str, *, bare: bool) -> str:
+def _even(text: str) -> str:
     """A text without its escapes, and as long."""
     if "\\" in text or "&" in text:
         text = _escape.sub(_evened, text)
-    return (_layout.sub(_blank, text) if bare else text).replace("_", " ")
+    return text.replace("_", " ")
 
 
 def _evened(match: re.Match[str]) -> str:
     letter, length = _decoded(match), len(match[0])
     return letter + _FILL * (length - 1) if len(letter) == 1 and letter.isalnum() else " " * length
-
-
-def _blank(match: re.Match[str]) -> str:
-    return (_FILL if match["joined"] else " ") * len(match[0])
 
 
 def _decoded(match: re.Match[str]) -> str:
@@ -155,7 +135,6 @@ class WordIndex:
 
     Args:
         parts: the texts. Where a part is to have no words that anything is found in, it holds `HOLE`.
-        bare: as for `words_of`.
     """
 
     HOLE = "\U00020000"
@@ -165,13 +144,13 @@ class WordIndex:
     """Words that are compared: about a twentieth of a second."""
     _BETWEEN = "\n"
 
-    def __init__(self, parts: Sequence[str], *, bare: bool = False) -> None:
-        self._parts, self._bare = parts, bare
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._parts = parts
         self.words: list[str] = []
         self._ends: list[int] = []
         for part in parts:
             if len(self.words) < self.MAX_WORDS:
-                self.words += words_of(part, bare=bare)
+                self.words += words_of(part)
             self.words.append(self._BETWEEN)
             self._ends.append(len(self.words))
         self.is_complete = len(self.words) < self.MAX_WORDS and max(map(len, parts), default=0) < MAX_CHARACTERS
@@ -194,7 +173,7 @@ class WordIndex:
         """The characters of these words in their part."""
         part = self.part_of(position)
         if part not in self._spans:
-            self._spans[part] = spans_of(self._parts[part], bare=self._bare)
+            self._spans[part] = spans_of(self._parts[part])
         first = self._ends[part - 1] if part else 0
         own = self._spans[part]
         return own[position - first][0], own[end - 1 - first][1]

@@ -41,10 +41,7 @@ class UnseenDocument:
 async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | None) -> Score:
     """The score, with its causes and with what was lost in its explanation, where it fails and its searches are known.
 
-    Args:
-        score: of a metric that needs the contexts' support.
-        record: what was scored.
-        claims: those that the contexts do not support; None if the metric takes no claims apart.
+    `claims` are those that the contexts do not support; None if the metric takes no claims apart.
     """
     if score.label != "fail" or record.contexts is None or not (record.retrievals or record.rerankings):
         return score

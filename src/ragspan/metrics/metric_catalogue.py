@@ -73,12 +73,9 @@ def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
 def metrics_from(
     settings: Settings, chosen: Iterable[str | Metric] | None = None, *, judge: JudgeChoice | None = None
 ) -> list[Metric]:
-    """The chosen metrics, in order; each name gives its metric once.
+    """The chosen metrics, by default the settings', in order; each name gives its metric once.
 
-    Args:
-        settings: have the judge of the metrics that are given by name, and the options of HHEM.
-        chosen: names and metrics; None is those of the settings.
-        judge: in place of the settings' one: a judge, a name, or a list for a jury.
+    The judge of those that are given by name is that of the settings, unless there is another: a judge, a name, or a list for a jury.
 
     Raises:
         ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.

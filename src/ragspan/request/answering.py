@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from ragspan.matching import LiteralPlaces, WordIndex, words_of
+from ragspan.matching import WordIndex, words_of
 from ragspan.request.contents import calls_text, json_in, texts_in
 from ragspan.request.tree import ModelStep
 
@@ -21,41 +21,42 @@ _MAX_VERDICT = 40
 _MIN_LIKENESS = 0.5
 _SHARED = 8
 """Words in a row that a response has from a model."""
-_GOOD = {"yes", "true", "relevant", "correct", "good", "pass"}
-_BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
+_VERDICTS = {"yes", "true", "relevant", "correct", "good", "pass"} | {
+    "no",
+    "false",
+    "irrelevant",
+    "incorrect",
+    "bad",
+    "fail",
+}
 
 
 def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[ModelStep]:
     """The calls whose words the caller received; if these were changed on the way, the likeliest call."""
     response = response or ""
     same = [call for call in models if call.said == response] if response else []
-    if same:
-        return same[-1:]  # as mostly
-    answer = words_of(response[:_MAX_RESPONSE])
+    answer = words_of(response[:_MAX_RESPONSE]) if not same else []
+    if same or not answer:
+        return (same or list(models))[-1:]  # as mostly
     most = _MAX_SAID_BY_ALL // max(1, len(models))
-    said = {id(call): words_of(call.said[:most]) for call in models}
-    spoke = [call for call in models if said[id(call)]]
-    if not answer:
-        return list(models[-1:])
-    same = [call for call in models if said[id(call)] == answer or _said_just(call, response, answer, most)]
+    said = {id(call): [words_of(text[:most]) for text in words_said_by(call)] for call in models}
+    same = [call for call in models if answer in said[id(call)] or _calls_text(call) == response]
+    spoke = [call for call in models if words_of(call.said[:most])]
     if same or not spoke:
         return (same or list(models))[-1:]
-    fields = _fields_in(response)
-    whole = f" {' '.join(answer)} "
-    places = LiteralPlaces([whole], len(spoke))
+    fields, whole = _fields_in(response), f" {' '.join(answer)} "
     quoted: dict[int, int] = {}
     for call in spoke:
-        words = said[id(call)]
+        words = said[id(call)][0]
         wanted = f" {' '.join(words)} "
-        start = next((start for _, start in places.of(wanted)), -1)
+        start = whole.find(wanted)
         is_part = start >= 0 or (len(words) > len(answer) and whole in wanted)
         if (is_part and len(words) > 1 and len(answer) > 1) or call.said.strip() in fields:
             quoted[id(call)] = start
     if quoted:
         return sorted((call for call in spoke if id(call) in quoted), key=lambda call: quoted[id(call)])
     replied = [call for call in models if call.reply is not None] or spoke
-    wanted_words = Counter(answer)
-    alike = [(_likeness(call, wanted_words, len(answer), most), call) for call in replied]
+    alike = [(_likeness([word for words in said[id(call)] for word in words], answer), call) for call in replied]
     best = max(likeness for likeness, _ in alike)
     return [call for likeness, call in alike if likeness == best][-1:] if best >= _MIN_LIKENESS else replied[-1:]
 
@@ -70,11 +71,11 @@ def is_said_by(models: Sequence[ModelStep], response: str) -> bool:
     if not answer:
         return True
     whole, wanted = f" {' '.join(answer)} ", Counter(answer)
-    for words in map(words_of, texts):
+    for words in filter(None, map(words_of, texts)):
         said = f" {' '.join(words)} "
-        if words and (said in whole or whole in said):
+        if said in whole or whole in said:
             return True
-        if words and 2 * (Counter(words) & wanted).total() >= len(words) + len(answer) * _MIN_LIKENESS:
+        if 2 * (Counter(words) & wanted).total() >= len(words) + len(answer) * _MIN_LIKENESS:
             return True
     return shares_words(answer, texts, _SHARED)
 
@@ -85,17 +86,13 @@ def shares_words(words: Sequence[str], texts: Iterable[str], least: int = 1) -> 
     return any(sum(run.length for run in own) >= least for own in runs.values())
 
 
-def _said_just(call: ModelStep, response: str, answer: Sequence[str], most: int) -> bool:
-    """Whether a call said this as a field of an object, or as the arguments of a tool call."""
-    if call.reply is not None and calls_text(call.reply.arguments) == response:
-        return True
-    return any(words_of(text[:most]) == answer for text in words_said_by(call))
+def _calls_text(call: ModelStep) -> str | None:
+    return None if call.reply is None else calls_text(call.reply.arguments)
 
 
-def _likeness(call: ModelStep, answer: Counter[str], length: int, most: int) -> float:
+def _likeness(said: Sequence[str], answer: Sequence[str]) -> float:
     """The share of words that what a model said has in common with the answer."""
-    said = Counter(words_of(" ".join(words_said_by(call))[:most]))
-    return 2 * (said & answer).total() / max(1, said.total() + length)
+    return 2 * (Counter(said) & Counter(answer)).total() / max(1, len(said) + len(answer))
 
 
 def words_said_by(call: ModelStep) -> list[str]:
@@ -113,11 +110,6 @@ def _fields_in(text: str) -> list[str]:
     return [field.strip() for field in islice(texts_in(json_in(text)), _MAX_FIELDS)]
 
 
-def is_one_word(text: str) -> bool:
-    """Whether a reply is a single word, as a grade, a choice or a draft may be."""
-    return len(text) <= _MAX_VERDICT and len(words_of(text)) == 1
-
-
 def is_verdict(text: str) -> bool:
     """Whether a reply only grades."""
-    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)) in _GOOD | _BAD
+    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)) in _VERDICTS

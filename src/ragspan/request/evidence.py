@@ -19,7 +19,7 @@ from ragspan.request.documents import SeenDocuments, ToContext
 from ragspan.request.pieces import PromptPiece, Source, pieces_of, says_something, trimmed
 from ragspan.request.prompts import AnswerPrompts, Turn, prompts_behind
 from ragspan.request.templates import filled_texts, summaries_in
-from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
+from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep
 from ragspan.safe_copy import Snapshot
 
 _KINDS: Final[Mapping[Source, BackgroundKind]] = {
@@ -34,6 +34,7 @@ _UNMARKED = 8
 """Words in one piece that may be a document, though nothing says so."""
 _TAIL = 64
 _MAX_LOOKED_AT = 20_000
+_MAX_TEXTS = 200
 
 
 class Evidence(NamedTuple):
@@ -53,22 +54,34 @@ def evidence_of(
     """What the answer of a request rests on."""
     models = tree.answering_models
     answering = answering_calls(models, response)
-    if not models:  # a client that nobody sees may have used what templates gave out
+    if not models:  # a client that nobody sees may have used what templates gave out, as the prompt of its call
         answering = models = [
-            _filled(step, step.output.messages, seen) for step in tree.steps if isinstance(step.output, FilledPrompt)
+            ModelStep(
+                name=step.name,
+                parent=step.parent,
+                started_ns=step.started_ns,
+                ended_ns=step.ended_ns,
+                prompt=prompt_of(step.output.messages, None),
+            )
+            for step in tree.steps
+            if isinstance(step.output, FilledPrompt)
         ]
     filled = filled_texts(tree)
     prompts = prompts_behind(seen.all, models, answering, seen.queries, question or "", filled)
     pieces = pieces_of(tree, seen, prompts, question or "", filled)
     background = _background(pieces)
     contexts = with_recorded(tree, _contexts(prompts, to_context))
+    is_complete = prompts.texts.is_complete
     unseen = _unseen(tree, seen, prompts, models)
-    why = unseen if prompts.texts.is_complete else "too_much"
+    why = unseen if is_complete else "too_much"
     if why is None and not contexts:
         why = _why_unknown(tree, seen, prompts, pieces, response)
         if why is None and not background and _rests_on_earlier_answers(prompts, response):
             why = "earlier_answer"
-    is_seen = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
+    is_from_model: bool | None = None
+    if tree.answering_models and response and not (is_from_model := is_said_by(models, response) or None):
+        is_from_model = None if any(not call.said and call.reply is None for call in models) else False
+    is_seen = bool(tree.answering_models) and is_complete and all(map(_has_prompt, prompts.calls))
     return Evidence(
         contexts=contexts if why is None else None,
         background=background,
@@ -77,7 +90,7 @@ def evidence_of(
         prompts_seen=is_seen
         and not any(part.unread for part, _ in prompts.parts.values())
         and unseen != "provider_search",
-        from_model=_is_from_model(tree.answering_models, response),
+        from_model=is_from_model,
     )
 
 
@@ -135,42 +148,16 @@ def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tupl
 
 
 def with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """These contexts, and those that the program named and that are not among them."""
+    """These contexts, and those that the program named and that are not among them, nor written there with their metadata."""
     by_id = {context.id: context.text for context in contexts if context.id is not None}
     known = {context.text for context in contexts}
-    named = {
-        context.text: context
-        for context in tree.recorded
-        if context.text not in known
-        and context.text not in by_id.get(context.id or "", "")  # written with its metadata
-    }
-    return (*contexts, *named.values())
-
-
-def _is_from_model(models: Sequence[ModelStep], response: str | None) -> bool | None:
-    """Whether a model said a response; None where it cannot be known, as where one has not been heard."""
-    if not (models and response):
-        return None
-    return is_said_by(models, response) or (
-        None if any(not call.said and call.reply is None for call in models) else False
-    )
+    named = {each.text: each for each in tree.recorded if each.text not in known}
+    return (*contexts, *(each for each in named.values() if each.text not in by_id.get(each.id or "", "")))
 
 
 def _has_prompt(call: ModelStep) -> bool:
     """Whether anything is known of what a model was asked."""
     return any(part.text.strip() or part.unread for part in call.prompt)
-
-
-def _filled(step: Step, messages: Sequence[Snapshot], seen: SeenDocuments) -> ModelStep:
-    """What a prompt template gave out, as the prompt of a call that nobody saw."""
-    return ModelStep(
-        name=step.name,
-        parent=step.parent,
-        started_ns=step.started_ns,
-        ended_ns=step.ended_ns,
-        prompt=prompt_of(messages, None),
-        seen={entry: entry.text for entry in seen.all},
-    )
 
 
 def _has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
@@ -181,14 +168,13 @@ def _has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
     parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
     if any(text.strip() in part for text in texts for part in parts):
         return True
-    opening = next(
-        (part.text.lstrip()[:_TAIL].lower() for part, _ in prompts.parts.values() if part.role != "system"), ""
-    )
-    is_told = opening.startswith("here is a summary of the conversation")  # as LangChain's own middleware begins it
+    first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
+    is_told = first[: 2 * _TAIL].lstrip().lower().startswith(_SUMMARY)
     return is_told and not any(one and one in part for one in said for part in parts)
 
 
-_MAX_TEXTS = 200
+_SUMMARY = "here is a summary of the conversation"
+"""So LangChain's own middleware begins it."""
 
 
 # What cannot be known
@@ -231,7 +217,7 @@ def _why_unknown(
     response: str | None,
 ) -> UnknownContexts | None:
     """Why it cannot be known which documents reached the prompts, where none was found there; None if there were none."""
-    searched = bool(seen.empty_search or seen.has_earlier_documents or tree.all_of(SearchStep))
+    searched = seen.empty_search or seen.has_earlier_documents or bool(tree.all_of(SearchStep))
     if any(step.name in _REMOTE for step in tree.steps):
         return "unseen_prompt"
     if not (tree.answering_models and all(map(_has_prompt, prompts.calls))):  # another client's, or not shown

@@ -7,20 +7,19 @@ already), then what people and models said, results of tools, and what else the 
 from __future__ import annotations
 
 import enum
-import functools
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from functools import cached_property
+from itertools import islice, pairwise, zip_longest
 
-from ragspan.matching import LiteralPlaces, PromptTexts, Span, occurrences, unescaped, words_of
-from ragspan.request.contents import PayloadMessage, texts_in
+from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
+from ragspan.request.contents import ROLES, PayloadMessage, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, PlacedDocument, Turn, stands_as_line
-from ragspan.request.said_in import memories_in, schemas_in, spoken_in
 from ragspan.request.templates import FilledTexts, data_in
-from ragspan.request.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
+from ragspan.request.tree import ModelStep, RequestTree, SearchStep, ToolStep
 from ragspan.safe_copy import Snapshot
 
 _LONG_ARGUMENT = 5
@@ -34,6 +33,18 @@ _MAX_TEXTS = 200
 _MAX_SEARCHED = 2_000_000
 _MAX_PIECES = 20_000
 _pieces = re.compile(rb"\x00+|\x01+|\x02+|\x03+|\x04+|\x05+|\x06+|\x07+|\x08+", re.DOTALL)
+_bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
+_ROLE = r"human|user|ai|assistant|system|developer|tool|function"
+_line = re.compile(
+    rf"^[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE | re.MULTILINE
+)
+_tagged = re.compile(
+    rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
+)
+_brace = re.compile("[{}]")
+_fields = re.compile(r"[\"']properties[\"']\s*:")
+_type = re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:object|string|integer|number|boolean|array|null)[\"']")
+_next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 
 
 class Source(enum.IntEnum):
@@ -55,12 +66,14 @@ class Source(enum.IntEnum):
     """Instructions."""
 
 
+_UNKNOWN = bytes([255, *range(1, 256)])
+_MODEL = bytes([Source.MODEL, *range(1, 256)])
+
+
 @dataclass(frozen=True, slots=True)
 class PromptPiece:
     """Words in one piece of a part of a prompt."""
 
-    part: int
-    span: Span
     source: Source
     text: str
     document: PlacedDocument | None = None
@@ -85,169 +98,153 @@ class _Cutter:
     def __init__(
         self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str, filled: FilledTexts
     ) -> None:
+        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
         steps = [step for each in tree.chain_of_requests for step in each.steps]
-        self._seen, self._prompts, self._filled = seen, prompts, filled
-        models = [step for step in steps if isinstance(step, ModelStep)]
-        self._asking = {around for call in models for around in call.around()}
-        """The steps that ask a model."""
-        self._models = models
+        self._models = [step for step in steps if isinstance(step, ModelStep)]
         self._tools = [step for step in steps if isinstance(step, ToolStep)]
-        self._searches: dict[Step, list[SearchStep]] = {}
-        """By the steps around them."""
-        for search in (step for step in steps if isinstance(step, SearchStep)):
-            for around in search.around():
-                self._searches.setdefault(around, []).append(search)
+        self._asking = {around for call in self._models for around in call.around()} if self._tools else set()
+        """The steps that ask a model."""
+        searches = [step for step in steps if isinstance(step, SearchStep)]
+        self._in_vain = {
+            tool
+            for tool in self._tools
+            if tool not in self._asking
+            and (inside := [step for step in searches if step.is_within(tool)])
+            and not any(step.found for step in inside)
+        }
+        """The tools that are a search that came back empty."""
         self._placed = {(one.match.part, one.match.start): one for one in prompts.placed}
-        self._starts = {number: sorted(match.start for match in own) for number, own in prompts.held.items()}
-        self._values: dict[int, list[str]] = {}
-        """By the list of what a template was filled with, what has to be looked for: documents were."""
-        self._counted = {one.match.text for one in prompts.placed}
         self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
-        earlier = [call for call in models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]
-        self._said: dict[str, list[ModelStep]] = {}
-        for call in earlier:
-            if text := call.said.strip():
-                self._said.setdefault(text, []).append(call)
-        self._said_in: dict[int, list[tuple[int, str]]] = {}
-        """By the number of a part, where it has what models said."""
-        places = LiteralPlaces(prompts.texts.parts, len(self._said))
-        for said in self._said:
-            for number, start in places.of(said):
-                self._said_in.setdefault(number, []).append((start, said))
-        written = ((text.strip(), call) for call in earlier if call.reply for text in texts_in(call.reply.arguments))
-        self._written: dict[str, list[ModelStep]] = {}
-        for text, call in islice(written, _MAX_TEXTS):
-            self._written.setdefault(text, []).append(call)
+        self._earlier = [call for call in self._models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
         self._results = [
             tool.result
             for tool in self._tools[-_MAX_TEXTS:]
             if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
-            if not self._found_nothing(tool) and tool not in self._asking
+            if tool not in self._in_vain and tool not in self._asking
         ]
-        self._known = self._texts_that_say_nothing(steps)
+        empty = [step.output for step in steps if step.inputs == []]
+        empty += [tool.result for tool in self._in_vain]
+        about = (value for entry in seen.all for value in entry.document.metadata.values())
+        own = dict.fromkeys(str(value) for value in about if type(value) in {str, int, float})
+        texts = (text for text in (*empty, *own) if isinstance(text, str) and text.strip())
+        self._known = list(islice(texts, _MAX_TEXTS))
+        """Made of an empty search's result, or metadata of documents: not unknown, if no evidence."""
         self._data = data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
 
     def pieces(self) -> Iterator[PromptPiece]:
         for number, (message, turn) in self._prompts.parts.items():
-            text = self._prompts.texts.parts[number]
-            if turn is not Turn.SPOKEN:
-                self._mark(number, message, turn, text)
+            text = self._texts.parts[number]
+            if turn is not Turn.SPOKEN and message.role == "tool":
+                self._mark_tool(number, message, turn, text)
+            elif turn is not Turn.SPOKEN:
+                self._mark(number, message.role, turn, text)
+            starts = sorted(match.start for match in self._prompts.held.get(number, ()))
             is_data = text.lstrip()[:1] in {"{", "["}
-            for found in _pieces.finditer(self._prompts.texts.marks_of(number).replace(b"\xff", b"\x00")):
-                source = Source(found[0][0])
-                if source is Source.DOCUMENT:
-                    yield from self._documents_in(number, *found.span(), text)
-                    continue
-                piece = text[found.start() : found.end()]
-                yield PromptPiece(number, found.span(), source, unescaped(piece) if is_data else piece)
-
-    def _documents_in(self, number: int, start: int, end: int, text: str) -> Iterator[PromptPiece]:
-        """One after the other without anything between are one range; what does not count there is a piece without a document."""
-        own = self._starts[number]
-        edges = sorted({start, *own[bisect_left(own, start) : bisect_left(own, end)], end})
-        for low, high in pairwise(edges):
-            yield PromptPiece(number, (low, high), Source.DOCUMENT, text[low:high], self._placed.get((number, low)))
+            for found in _pieces.finditer(self._texts.marks_of(number).replace(b"\xff", b"\x00")):
+                source, (start, end) = Source(found[0][0]), found.span()
+                if source is Source.DOCUMENT:  # one after the other without anything between are one range
+                    inside = starts[bisect_left(starts, start) : bisect_left(starts, end)]
+                    for low, high in pairwise(sorted({start, *inside, end})):
+                        yield PromptPiece(source, text[low:high], self._placed.get((number, low)))
+                else:
+                    yield PromptPiece(source, unescaped(text[start:end]) if is_data else text[start:end])
 
     # Marks
 
-    def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
-        """Give each character of a part its source."""
-        if message.role == "tool":
-            self._mark_tool(number, message, turn, text)
-            return
-        held = self._prompts.held.get(number, ())
-        quoting = self._mark_words(number, text, held=bool(held), role=message.role)
+    def _claim(self, number: int, source: Source, *spans: Span) -> None:
+        for start, end in spans:
+            self._texts.claim(number, start, end, source)
+
+    def _mark(self, number: int, role: str, turn: Turn, text: str) -> None:
+        """Give each character of a message's part its source."""
+        held = self._prompts.held.get(number, [])
+        quoting = self._mark_words(number, text, is_reply=bool(held) and role == "ai", held=bool(held))
         held = [match for match in held if not any(low <= match.start and match.end <= high for low, high in quoting)]
+        whole = 0, len(text)
         if turn is Turn.EARLIER:
             self._mark_history(number)
-            self._claim_all(number, text, Source.USER if message.role == "human" else Source.TEMPLATE)
+            self._claim(number, Source.USER if role == "human" else Source.TEMPLATE, whole)
         elif turn is Turn.QUOTED:
-            self._claim_all(number, text, Source.MODEL)
+            self._claim(number, Source.MODEL, whole)
         elif text in self._filled:
             self._mark_template(number, text)
-            self._claim_all(number, text, Source.TEMPLATE)
+            self._claim(number, Source.TEMPLATE, whole)
         elif held:
-            self._claim_all(number, text, Source.DATA)
+            self._claim(number, Source.DATA, whole)
         else:
             for value in self._data:
-                self._claim_each(number, text, value, Source.DATA)
-            if message.role == "system" and self._seen.empty_search:
-                self._claim_all(number, text, Source.TEMPLATE)
+                self._claim(number, Source.DATA, *_spans(text, value))
+            if role == "system" and self._seen.empty_search:
+                self._claim(number, Source.TEMPLATE, whole)
         for value in self._known if not held else ():
-            self._claim_each(number, text, value, Source.TEMPLATE)
+            self._claim(number, Source.TEMPLATE, *_spans(text, value))
 
-    def _mark_words(self, number: int, text: str, *, held: bool, role: str) -> list[Span]:
-        """Mark what people and models said, results of tools, memories and schemas; returns where models of this request speak."""
-        claim = self._prompts.texts.claim
+    def _mark_words(self, number: int, text: str, *, is_reply: bool, held: bool) -> list[Span]:
+        """Mark what people and models said, and results of tools; returns where models of this request speak."""
         for asked in self._asked:
-            self._claim_each(number, text, asked, Source.USER)
-        spoken = [] if held and role == "ai" else list(spoken_in(text))
-        is_talk = bool({"ai", "human"} & {role for role, _ in spoken})
-        quoting = self._mark_lines_of_models(number, text)
+            self._claim(number, Source.USER, *_spans(text, asked))
+        spoken = [] if is_reply else list(_spoken_in(text))
+        talk = [span for name, span in spoken if name in {"ai", "human"}]
+        quoting = self._lines_of_models(text)
+        self._claim(number, Source.MODEL, *quoting)
         for result in self._results:
             for start, end in _spans(text, result):
-                if not any(low <= start < high for name, (low, high) in spoken if name in {"ai", "human"}):
-                    holds = Source.DOCUMENT in self._prompts.texts.marks_of(number)[start:end]
-                    claim(number, start, end, Source.METADATA if holds else Source.TOOL)
+                if not any(low <= start < high for low, high in talk):
+                    holds = Source.DOCUMENT in self._texts.marks_of(number)[start:end]
+                    self._claim(number, Source.METADATA if holds else Source.TOOL, (start, end))
         for value in self._data if spoken and not held else ():
-            if next(spoken_in(value), None) is None:
-                self._claim_each(number, text, value, Source.DATA)
-        for name, (start, end) in spoken:
-            source = {"ai": Source.MODEL, "human": Source.USER, "tool": Source.HISTORY}.get(name, Source.TEMPLATE)
-            claim(number, start, end, source if is_talk or name != "tool" else Source.TEMPLATE)
-        for start, end in memories_in(text):
-            claim(number, start, end, Source.DATA)
-        for start, end in schemas_in(text):
-            claim(number, start, end, Source.TEMPLATE)
+            if next(_spoken_in(value), None) is None:
+                self._claim(number, Source.DATA, *_spans(text, value))
+        sources = {"ai": Source.MODEL, "human": Source.USER, "tool": Source.HISTORY if talk else Source.TEMPLATE}
+        for name, span in spoken:
+            self._claim(number, sources.get(name, Source.TEMPLATE), span)
+        self._claim(number, Source.TEMPLATE, *_schemas_in(text))
         return quoting
 
-    def _mark_lines_of_models(self, number: int, text: str) -> list[Span]:
-        """Mark what models of this request said by themselves, as lines of their own."""
-        spans: list[Span] = []
-        for start, said in self._said_in.get(number, ()):
-            end = start + len(said)
-            is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
-            if is_line and _is_own(said, self._said[said]):
-                self._prompts.texts.claim(number, start, end, Source.MODEL)
-                spans.append((start, end))
-        return spans
+    def _lines_of_models(self, text: str) -> list[Span]:
+        """Where models of this request speak by themselves, in lines of their own."""
+        quoting: list[Span] = []
+        for call in self._earlier:
+            said = call.said.strip()
+            for start, end in _spans(text, said):
+                is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
+                if is_line and _is_own(said, [each for each in self._earlier if each.said.strip() == said]):
+                    quoting.append((start, end))
+        return quoting
 
     def _mark_history(self, number: int) -> None:
         """The documents of a part of an earlier turn that no search of this request found."""
-        marks = self._prompts.texts.marks_of(number)
+        marks = self._texts.marks_of(number)
+        counted = {one.match.text for one in self._prompts.placed}
         for match in self._prompts.held.get(number, ()):
-            if match.text not in self._counted:
+            if match.text not in counted:
                 marks[match.start : match.end] = bytes([Source.HISTORY]) * (match.end - match.start)
 
     def _mark_template(self, number: int, text: str) -> None:
         """What a prompt template was filled with: around documents it is what a formatter wrote."""
-        marks = self._prompts.texts.marks_of(number)
+        marks = self._texts.marks_of(number)
         bare = bytearray(marks)
         given = self._filled[text]
-        if id(given) not in self._values:  # models inside one step share it
-            long = dict.fromkeys(value for value in given if len(value.strip()) >= _MIN_VALUE)
-            self._values[id(given)] = [value for value in long if value not in self._document_texts]
         for match in self._prompts.held.get(number, ()):
             if match.text in self._document_texts and match.text in given:
                 bare[match.start : match.end] = bytes(match.end - match.start)
-        for value in self._values[id(given)]:
+        for value in dict.fromkeys(given):
+            if len(value.strip()) < _MIN_VALUE or value in self._document_texts:
+                continue
             for start, end in _spans(text, value)[:1]:
                 bare[start:end] = bytes(end - start)
                 if Source.DOCUMENT in marks[start:end]:
-                    self._prompts.texts.claim(number, start, end, Source.METADATA)
-                elif self._is_data(value):
-                    self._prompts.texts.claim(number, start, end, Source.DATA)
+                    self._claim(number, Source.METADATA, (start, end))
+                elif any(
+                    value.strip() == one.strip() or (len(one) >= 2 * _MIN_VALUE and one in value) for one in self._data
+                ):
+                    self._claim(number, Source.DATA, (start, end))
                 else:  # it does not become a part of the template
                     marks[start:end] = marks[start:end].translate(_UNKNOWN)
         if (first := bare.find(Source.DOCUMENT)) >= 0:  # the template itself writes documents
-            self._prompts.texts.claim(
-                number, *self._lines_around(text, first, bare.rfind(Source.DOCUMENT) + 1), Source.METADATA
-            )
-
-    def _is_data(self, value: str) -> bool:
-        return any(value.strip() == one.strip() or (len(one) >= _MIN_VALUE * 2 and one in value) for one in self._data)
+            self._claim(number, Source.METADATA, self._lines_around(text, first, bare.rfind(Source.DOCUMENT) + 1))
 
     def _lines_around(self, text: str, start: int, end: int) -> Span:
         """The lines of documents, with those before them that have something of their metadata."""
@@ -262,77 +259,56 @@ class _Cutter:
             start = before
         return start, len(text) if after < 0 else after
 
-    def _claim_all(self, number: int, text: str, source: Source) -> None:
-        self._prompts.texts.claim(number, 0, len(text), source)
-
-    def _claim_each(self, number: int, text: str, value: str, source: Source) -> None:
-        for start, end in _spans(text, value):
-            self._prompts.texts.claim(number, start, end, source)
-
     # Tools
 
     def _mark_tool(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
-        held = self._prompts.held.get(number, ())
+        """A tool's result; one that repeats what it was called with, or what a model inside it said, is a model's words."""
+        whole = 0, len(text)
         tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
-        if tool is not None and (self._found_nothing(tool) or self._is_reply(tool, text)):
-            self._claim_all(number, text, Source.MODEL)
+        if tool is not None and (tool in self._in_vain or (tool in self._asking and self._is_reply(tool, text))):
+            self._claim(number, Source.MODEL, whole)  # then it brings the grounds of its own prompt
             return
         if turn is Turn.EARLIER:
             self._mark_history(number)
-        self._mark_arguments(number, message, text)
-        source = Source.HISTORY if turn is Turn.EARLIER else Source.METADATA if held else Source.TOOL
-        self._claim_all(number, text, source)
+        calls = [call for part, _ in self._prompts.parts.values() for call in part.calls or ()]
+        own = [given for call in calls if call.id == message.call_id for given in texts_in(call.arguments)]
+        own += [given for each in self._tools if each.call_id == message.call_id for given in texts_in(each.inputs)]
+        self._mark_arguments(number, text, list(dict.fromkeys(own)))
+        held = self._prompts.held.get(number)
+        self._claim(number, Source.HISTORY if turn is Turn.EARLIER else Source.METADATA if held else Source.TOOL, whole)
 
     def _is_reply(self, tool: ToolStep, text: str) -> bool:
-        """Whether a tool that asks a model returned what that said: then it brings the grounds of its own prompt."""
-        if tool not in self._asking:
-            return False
         result = " ".join(words_of(text[:_MAX_LOOKED_AT]))
         said = [" ".join(words_of(call.said[:_MAX_LOOKED_AT])) for call in self._models if call.is_within(tool)]
         return any(words and (words in result or result in words) for words in said)
 
-    def _mark_arguments(self, number: int, message: PayloadMessage, text: str) -> None:
+    def _mark_arguments(self, number: int, text: str, own: Sequence[str]) -> None:
         """What a result repeats of its call's arguments, and of longer ones that models wrote, is a model's."""
-        calls = [call for part, _ in self._prompts.parts.values() for call in part.calls or ()]
-        own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
-        own += [text for tool in self._tools if tool.call_id == message.call_id for text in texts_in(tool.inputs)]
         long = [each for each in dict.fromkeys([*own, *self._notes]) if _is_long(each)][:_MAX_TEXTS]
-        if long and len(text) <= _MAX_LOOKED_AT:
-            for matches in PromptTexts([text]).find(long):
-                for match in matches:
-                    self._prompts.texts.claim(number, match.start, match.end, Source.MODEL)
-        marks = self._prompts.texts.marks_of(number)
+        for matches in PromptTexts([text]).find(long) if long and len(text) <= _MAX_LOOKED_AT else ():
+            self._claim(number, Source.MODEL, *(match.span for match in matches))
+        marks = self._texts.marks_of(number)
         rest = bytearray(marks)
-        for each in dict.fromkeys(own):
+        for each in own:
             for start, end in _spans(text, each):
                 rest[start:end] = marks[start:end].translate(_MODEL)
-        if 2 * _count_free(text, rest) <= _count_free(text, marks):  # an echo
-            for found in _pieces.finditer(bytes(rest)):
-                if not found[0][0] and len(words_of(text[slice(*found.span())])) < _MIN_ECHO:
+        free, left = ([text[slice(*found.span())] for found in re.finditer(rb"\x00+", each)] for each in (marks, rest))
+        if 2 * sum(len(words_of(each)) for each in left) <= sum(len(words_of(each)) for each in free):  # an echo
+            for found in re.finditer(rb"\x00+", bytes(rest)):
+                if len(words_of(text[slice(*found.span())])) < _MIN_ECHO:
                     rest[slice(*found.span())] = bytes([Source.MODEL]) * len(found[0])
             marks[:] = rest
 
-    @functools.cached_property
+    @cached_property
     def _notes(self) -> list[str]:
         """The longer texts that models wrote by themselves into calls of tools."""
-        return [each for each, calls in self._written.items() if _is_long(each) and _is_own(each, calls)]
-
-    def _found_nothing(self, tool: ToolStep) -> bool:
-        """Whether a tool is a search that came back empty."""
-        inside = self._searches.get(tool, ())
-        return bool(inside) and not any(step.found for step in inside) and tool not in self._asking
-
-    def _texts_that_say_nothing(self, steps: Iterable[Step]) -> list[str]:
-        """Texts made of an empty search's result, and those of the metadata of documents: not unknown, if no evidence."""
-        in_vain = [text for step in steps if step.inputs == [] and isinstance(text := step.output, str)]
-        in_vain += [tool.result for tool in self._tools if self._found_nothing(tool) and isinstance(tool.result, str)]
-        about = (value for entry in self._seen.all for value in entry.document.metadata.values())
-        own = dict.fromkeys(str(value) for value in about if type(value) in {str, int, float})
-        return [text for text in islice([*in_vain, *own], _MAX_TEXTS) if text.strip()]
-
-
-_UNKNOWN = bytes([255, *range(1, 256)])
-_MODEL = bytes([Source.MODEL, *range(1, 256)])
+        written: dict[str, list[ModelStep]] = {}
+        texts = (
+            (text.strip(), call) for call in self._earlier if call.reply for text in texts_in(call.reply.arguments)
+        )
+        for text, call in islice(texts, _MAX_TEXTS):
+            written.setdefault(text, []).append(call)
+        return [each for each, calls in written.items() if _is_long(each) and _is_own(each, calls)]
 
 
 def _is_own(words: str, calls: Sequence[ModelStep]) -> bool:
@@ -354,16 +330,39 @@ def _people_in(value: Snapshot) -> Iterator[PayloadMessage]:
             yield from _people_in(item)
 
 
+def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
+    """The roles in a conversation that is written in a text, and where each of them speaks, up to the next one."""
+    text = text[:_MAX_LOOKED_AT]
+    tagged = list(_tagged.finditer(text)) if "<message" in text else []
+    for match in tagged:
+        yield ROLES[match["role"].lower()], match.span("said")
+    lines = list(_line.finditer(text)) if ":" in text and not tagged else []
+    for match, after in zip_longest(lines, lines[1:]):
+        end = len(text) if after is None else after.start()
+        section = _next_section.search(text, match.end(), end)
+        yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
+
+
+def _schemas_in(text: str) -> Iterator[Span]:
+    """Where a text has JSON schemas, which say what form an answer is to have; their braces may be doubled."""
+    if "properties" not in text or len(text) > _MAX_LOOKED_AT:
+        return
+    fields, types = ([match.start() for match in sign.finditer(text)] for sign in (_fields, _type))
+    opened: list[int] = []
+    for match in _brace.finditer(text) if fields and types else ():
+        if match[0] == "{":
+            opened.append(match.start())
+        elif opened:
+            span = opened.pop(), match.end()
+            if all(bisect_left(places, span[0]) < bisect_left(places, span[1]) for places in (fields, types)):
+                yield span
+
+
 def _spans(text: str, needle: str) -> list[Span]:
     wanted = needle.strip()
     if not 0 < len(wanted) <= len(text) <= _MAX_SEARCHED:
         return []
     return [(start, start + len(wanted)) for start in occurrences(text, wanted)]
-
-
-def _count_free(text: str, marks: bytes | bytearray) -> int:
-    """How many words belong to nothing yet."""
-    return sum(len(words_of(text[slice(*found.span())])) for found in re.finditer(rb"\x00+", marks))
 
 
 def says_something(text: str) -> bool:
@@ -373,9 +372,6 @@ def says_something(text: str) -> bool:
     if len(words) == 1 and plain.rstrip().endswith(":"):
         return False
     return len(words) > 1 or any(len(word) >= _MIN_VALUE or word.isdigit() for word in words)
-
-
-_bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
 
 
 def trimmed(piece: str) -> str:

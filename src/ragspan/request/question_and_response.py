@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import cached_property
 
 from ragspan import field_names
 from ragspan.matching import words_of
@@ -22,7 +21,7 @@ from ragspan.request.contents import (
     normalise_spaces,
     texts_in,
 )
-from ragspan.request.tree import ModelStep, RequestTree, SearchStep
+from ragspan.request.tree import ModelStep, RequestTree, SearchStep, Step
 from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.text.answers import without_thoughts
 
@@ -50,15 +49,15 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
         return inputs if inputs.strip() and not named_only else None
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
-    talks = [value for _, value in leaves if isinstance(value, list)]
-    spoken = [said for talk in talks if (said := _last_of_user(talk)) is not None]
+    talks = [(talk, said) for _, talk in leaves if isinstance(talk, list) and (said := _last_of_user(talk))]
+    spoken = [said for _, said in talks]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
     if named_only:
         return next(iter([*named, *often, *spoken]), None)
-    going_on = [said for talk in talks if talk[-1].role != "ai" and (said := _last_of_user(talk)) is not None]
+    going_on = [said for talk, said in talks if talk[-1].role != "ai"]
     asking = [(key, text) for key, text in texts if not _words(key) & field_names.NOT_ASKING]
-    searched = [text for found in (asking, texts) for _, text in found if text in queries]
+    searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
     rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
     others = [text for key, text in texts if key not in _NAMES]
@@ -109,13 +108,16 @@ def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
 
 
 def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
-    if tree.error in _STOPPED or _was_interrupted(tree):
+    if tree.error in _STOPPED or (tree.interrupted and _was_interrupted(tree)):
         return "interrupted", None
     if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
         received, model = _received(tree), _speaker(tree)
         # A graph goes on with its model when its reader has left: the last token tells nothing then.
         has_read = not tree.delivered or tree.streamed
-        is_whole = received is not None and model is not None and has_read and _is_last(model.last_chunk)
+        is_whole = received is not None and model is not None and has_read and model.last_chunk is not None
+        if is_whole and model is not None and model.last_chunk is not None:
+            is_last, notes = model.last_chunk
+            is_whole = is_last or facts_of(notes).finish_reason is not None
         return ("complete" if is_whole else "aborted"), received
     if tree.error is not None:
         return "error", _received(tree)
@@ -125,11 +127,9 @@ def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
 
 def _was_interrupted(tree: RequestTree) -> bool:
     """A graph stopped to wait for a person, and no model was called afterwards; its reader may have left at that point."""
-    return any(
-        (step.error is None or step.error in _LEFT)
-        and not any(model.started_ns > step.ended_ns > 0 for model in tree.all_of(ModelStep))
-        for step in tree.interrupted
-    )
+    last = max((model.started_ns for model in tree.all_of(ModelStep)), default=0)
+    ended = [step.ended_ns for step in tree.interrupted if step.error is None or step.error in _LEFT]
+    return any(not 0 < ended_ns < last for ended_ns in ended)
 
 
 def _was_left_early(tree: RequestTree) -> bool:
@@ -153,24 +153,23 @@ def _received(tree: RequestTree) -> str | None:
         return said or None
     for model in reversed(tree.all_of(ModelStep)) if tree.error == "GeneratorExit" else ():
         # The reader of a graph's states gets a node's words when the node has ended.
-        has_ended = bool((node := _node_around(model)) and node.ended_ns) and not model.inside_search
-        if has_ended and model.reply is not None and model.reply.text.strip():
+        node = None if model.inside_search else _node_around(model)
+        if node is not None and node.ended_ns and model.reply is not None and model.reply.text.strip():
             return model.reply.text
     return None
 
 
-def _node_around(model: ModelStep) -> Any:
+def _node_around(model: ModelStep) -> Step | None:
     """The outermost step around a model that is not the request itself."""
     return next((step for step in reversed(list(model.around())) if step.parent is not None), None)
 
 
 def _speaker(tree: RequestTree) -> ModelStep | None:
     """The model whose tokens the reader was getting: the last one, unless a search came after it."""
-    models = [step for step in tree.all_of(ModelStep) if not step.inside_search]
-    if not models:
-        return None
-    ended_ns = models[-1].ended_ns
-    return None if ended_ns and any(step.started_ns > ended_ns for step in tree.all_of(SearchStep)) else models[-1]
+    model = next((step for step in reversed(tree.all_of(ModelStep)) if not step.inside_search), None)
+    if model is None or not model.ended_ns:
+        return model
+    return None if any(step.started_ns > model.ended_ns for step in tree.all_of(SearchStep)) else model
 
 
 def _was_held_back(model: ModelStep, tree: RequestTree) -> bool:
@@ -189,16 +188,11 @@ def _was_held_back(model: ModelStep, tree: RequestTree) -> bool:
 def _streamed_by_the_graph(tree: RequestTree) -> str | None:
     """The words of the last model, if the graph kept nothing of them: then they reached the caller by a stream of its own."""
     model = _speaker(tree)
-    if model is None or model.reply is None or not isinstance(tree.output, dict):
+    node = None if model is None else _node_around(model)
+    if model is None or model.reply is None or node is None or not isinstance(tree.output, dict):
         return None
-    node = _node_around(model)
-    is_kept = node is None or (node.output not in ({}, None, OPAQUE) and not model.tokens)
+    is_kept = node.output not in ({}, None, OPAQUE) and not model.tokens
     return None if is_kept else model.reply.text.strip() or None
-
-
-def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:
-    """Whether a streamed chunk said that it is the last one of its reply."""
-    return chunk is not None and (chunk[0] or facts_of(chunk[1]).finish_reason is not None)
 
 
 # The response
@@ -210,36 +204,39 @@ class _Answers:
     def __init__(self, tree: RequestTree) -> None:
         self._tree = tree
         self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
-        self._whole = {normalise_spaces(text) for reply in self._replies if (text := reply.text).strip()}
-        self._asked = question_in(tree.inputs)
 
     def response(self) -> str | None:
         """What the caller got as the answer; an object as JSON. Fields that were only passed through are not an answer."""
         inputs, output = self._tree.inputs, self._tree.output
-        if isinstance(output, ObjectFields) or _was_spoken(output, self._replies):
+        if isinstance(output, str):
+            return output
+        if isinstance(output, ObjectFields) or self._was_spoken(output):
             return as_json(output)
         if isinstance(output, (bool, int, float)):
             return json.dumps(output)
-        if self._is_tuple(output):
-            output = {str(index): item for index, item in enumerate(output)}  # fields without names
+        if isinstance(output, list) and not all(isinstance(one, str) for one in output):
+            is_tuple = not _holds_messages(output) and any(isinstance(one, str) and self._covers(one) for one in output)
+            output = dict(zip(map(str, range(len(output))), output, strict=True)) if is_tuple else output
         if not isinstance(output, dict):
             return self._rendered(output)
         given = inputs if isinstance(inputs, dict) else {}
-        own = {
-            key: value for key, value in output.items() if value != inputs and (key not in given or given[key] != value)
-        }
+        own = {key: each for key, each in output.items() if each != inputs and (key not in given or given[key] != each)}
         return self._in_fields(own, is_talk=any(map(_holds_messages, output.values())))
 
     # What models said
 
-    def _has_said(self, text: str) -> bool:
-        """Whether a model said exactly this."""
-        return normalise_spaces(text) in self._whole
+    @cached_property
+    def _whole(self) -> set[str]:
+        return {normalise_spaces(text) for reply in self._replies if (text := reply.text).strip()}
 
-    @functools.cached_property
+    @cached_property
     def _fields(self) -> set[str]:
         objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
         return {normalise_spaces(field) for part in objects for field in texts_in(part)}
+
+    def _has_said(self, text: str) -> bool:
+        """Whether a model said exactly this."""
+        return normalise_spaces(text) in self._whole
 
     def _covers(self, text: str) -> bool:
         """Whether models said this as a whole, as a field of an object, or as parts that make up most of it."""
@@ -252,45 +249,38 @@ class _Answers:
 
     def _was_grounded(self, text: str) -> bool:
         """Whether the model that said this had a document in its prompt, as a quick look shows."""
-        for step in self._tree.answering_models:
-            if step.reply is not None and step.reply.text == text:
-                prompt = "\n".join(part.text for part in step.prompt)
-                return any(document[:100] in prompt for document in step.seen.values() if document)
-        return False
+        step = next((one for one in self._tree.answering_models if one.reply and one.reply.text == text), None)
+        prompt = "" if step is None else "\n".join(part.text for part in step.prompt)
+        return step is not None and any(document[:100] in prompt for document in step.seen.values() if document)
+
+    def _was_spoken(self, output: Snapshot) -> bool:
+        """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
+        if not isinstance(output, (dict, list)) or not output:
+            return False
+        return any(output in reply.arguments or output == json_in(reply.text) for reply in self._replies)
 
     # What the caller got
 
-    def _is_tuple(self, value: Snapshot) -> bool:
-        """Whether this is an answer with other things beside it, such as its sources."""
-        if not isinstance(value, list) or _holds_messages(value) or all(isinstance(item, str) for item in value):
-            return False
-        return any(isinstance(item, str) and self._covers(item) for item in value)
-
     def _rendered(self, value: Snapshot) -> str | None:
-        """A value as the text of an answer; None if it is none."""
+        """A value as the text of an answer; None if it is none.
+
+        A conversation ends with an answer if that is the assistant's text, a tool's that replaces it, or a model's words under the
+        role of a person, as supervisors hand on what their workers said. Without text it is what the assistant calls a tool with.
+        """
         if isinstance(value, str):
             return value
         if isinstance(value, PayloadMessage):
             return value.text if value.text.strip() else calls_text(value.arguments)
-        if isinstance(value, list):
-            messages = [item for item in value if isinstance(item, PayloadMessage)]
-            if messages:
-                return self._last_words(messages[-1])
-            if value and all(isinstance(item, str) for item in value):
-                return "\n".join(value)
+        if isinstance(value, list) and _holds_messages(value):
+            last = [item for item in value if isinstance(item, PayloadMessage)][-1]
+            if last.role == "human":
+                return last.text if last.text != question_in(self._tree.inputs) and self._covers(last.text) else None
+            if last.text.strip():
+                return last.text if last.role in {"ai", "tool"} else None
+            return calls_text(last.arguments)
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            return "\n".join(value)
         return as_json(value) if isinstance(value, (dict, list)) else None
-
-    def _last_words(self, last: PayloadMessage) -> str | None:
-        """What a conversation ends with, if it is an answer.
-
-        That is the assistant's text, a tool's that replaces it, or a model's words under the role of a person, as
-        supervisors hand on what their workers said. Without text it is what the assistant calls a tool with.
-        """
-        if last.role == "human":
-            return last.text if last.text != self._asked and self._covers(last.text) else None
-        if last.text.strip():
-            return last.text if last.role in {"ai", "tool"} else None
-        return calls_text(last.arguments)
 
     def _in_fields(self, own: Mapping[str, Snapshot], *, is_talk: bool) -> str | None:
         """The answer among the fields of a state; in that of a conversation a single word such as `__end__` steers the graph."""
@@ -300,9 +290,12 @@ class _Answers:
                 response = as_json(value) if is_data else self._rendered(value)
                 if response is not None:
                     return response
-        rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
-        if is_talk:
-            rest = {key: value for key, value in rest.items() if not isinstance(value, str) or _has_words(value)}
+        rest = {
+            key: value
+            for key, value in own.items()
+            if not _holds_messages(value) and _is_data(value)
+            if not (is_talk and isinstance(value, str)) or _has_words(value)
+        }
         texts = [value for value in rest.values() if isinstance(value, str)]
         if len(texts) == 1 and texts[0].strip():
             return texts[0]
@@ -349,7 +342,7 @@ class _Answers:
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
         """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""
         for value in fields:
-            is_object = isinstance(value, ObjectFields) or _was_spoken(value, self._replies)
+            is_object = isinstance(value, ObjectFields) or self._was_spoken(value)
             names = [key for key in field_names.FINAL_ANSWER if key in value] if isinstance(value, dict) else []
             yield from (value if is_object else value[key] for key in names)
         for value in fields:
@@ -374,18 +367,10 @@ def _is_called(key: str, names: Iterable[str]) -> bool:
 
 
 def _holds_messages(value: Snapshot) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return any(isinstance(item, PayloadMessage) for item in items)
+    return any(isinstance(item, PayloadMessage) for item in (value if isinstance(value, list) else [value]))
 
 
 def _is_data(value: Snapshot) -> bool:
     if isinstance(value, list) and not any(map(_is_data, value)):
         return False
     return value is CUT or not isinstance(value, (Opaque, Document))
-
-
-def _was_spoken(output: Snapshot, replies: Iterable[PayloadMessage]) -> bool:
-    """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
-    if not isinstance(output, (dict, list)) or not output:
-        return False
-    return any(output in reply.arguments or output == json_in(reply.text) for reply in replies)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from ragspan.matching import words_of
 from ragspan.request.contents import Document, FilledPrompt, PayloadMessage, prompt_of
-from ragspan.request.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
+from ragspan.request.tree import RequestTree, Step
 from ragspan.safe_copy import Opaque, Snapshot
 
 FilledTexts: TypeAlias = Mapping[str, Sequence[str]]
@@ -35,56 +36,39 @@ def filled_texts(tree: RequestTree) -> FilledTexts:
     """What the prompt templates of a request, and of those that it continues, were filled with."""
     filled: dict[str, Sequence[str]] = {}
     steps = [step for each in tree.chain_of_requests for step in each.steps]
-    for step in steps:
-        if isinstance(step.output, FilledPrompt):
-            given = step.inputs if step.late_inputs is None else step.late_inputs
-            values = list(given.values()) if isinstance(given, dict) else given if _are_texts(given) else [given]
-            prompt = prompt_of(step.output.messages, None)
-            if not step.output.messages:  # the models inside the step around it were given it
-                models = (one for one in steps if isinstance(one, ModelStep) and step.parent in set(one.around()))
-                prompt = [part for one in models for part in one.messages]
-            texts = [text for value in values for text in _texts_of(value) if text.strip()]
-            others = [value for value in values if isinstance(value, (dict, list))]
-            for part in prompt:
-                if part.role != "ai":
-                    own = [text for value in others for text in _rendered(value, part.text)]
-                    known = filled.get(part.text)
-                    filled[part.text] = [*(known or ()), *texts, *own] if known or own else texts
+    for step in (step for step in steps if isinstance(step.output, FilledPrompt)):
+        given = step.inputs if step.late_inputs is None else step.late_inputs
+        values = list(given.values()) if isinstance(given, dict) else [given]
+        if isinstance(given, list) and all(isinstance(each, str) for each in given):
+            values = given
+        texts: list[str] = []
+        for value in values:  # a template is filled with a document by the names of its fields
+            about = [value.text, *value.metadata.values()] if isinstance(value, Document) else [value]
+            texts += [text for text in about if isinstance(text, str) and text.strip()]
+        others = [value for value in values if isinstance(value, (dict, list))]
+        for part in prompt_of(step.output.messages, None):
+            if part.role != "ai":
+                own = [text for value in others for text in _rendered(value, part.text)]
+                known = filled.get(part.text, ())
+                filled[part.text] = [*known, *texts, *own] if known or own else texts
     return filled
-
-
-def _are_texts(given: Snapshot) -> bool:
-    return isinstance(given, list) and all(isinstance(each, str) for each in given)
-
-
-def _texts_of(value: Snapshot) -> list[str]:
-    """A value's text; of a document, which templates are filled with by the names of its fields, all of its texts."""
-    if isinstance(value, Document):
-        return [value.text, *(text for text in value.metadata.values() if isinstance(text, str))]
-    return [value] if isinstance(value, str) else []
 
 
 def _rendered(value: Snapshot, prompt: str) -> Iterator[str]:
     """What a prompt has of a list or dictionary: written by Python or as JSON, or else its texts."""
     if len(prompt) > _MAX_LENGTH:
         return
-    if _is_plain(value):
-        tuples = (
-            [tuple(each) if isinstance(each, list) else each for each in value] if isinstance(value, list) else value
-        )
-        as_json = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2, 4)]
-        for text in (str(value), str(tuples), json.dumps(value), *as_json):
-            if len(text) <= _MAX_RENDERED and text in prompt:
-                yield text
-                return
-    yield from (text for _, text in _leaves(value, "") if text in prompt)
-
-
-def _is_plain(value: Snapshot, depth: int = 0) -> bool:
-    if isinstance(value, (dict, list)):
-        items = value.values() if isinstance(value, dict) else value
-        return depth < _MAX_DEPTH and all(_is_plain(item, depth + 1) for item in items)
-    return value is None or type(value) in {str, int, float, bool}
+    rows = [tuple(each) if isinstance(each, list) else each for each in value] if isinstance(value, list) else value
+    try:
+        written = [
+            str(value),
+            str(rows),
+            *(json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2, 4)),
+        ]
+    except TypeError:  # it holds messages, say
+        written = []
+    found = next((text for text in written if len(text) <= _MAX_RENDERED and text in prompt), None)
+    yield from (text for _, text in _leaves(value, "") if text in prompt) if found is None else [found]
 
 
 def data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
@@ -96,36 +80,26 @@ def data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     """
     said = {text for each in tree.answering_models if (text := each.said.strip())}
     left_out = {*said, *(text.strip() for text in asked)}
+    asked_models = {part.text for model in tree.answering_models for part in model.prompt}
     found: dict[str, None] = {}
     told: set[str] = set()
-    for each in tree.chain_of_requests:
-        for step in each.steps:
-            if step.parent is None and isinstance(step.inputs, dict):
-                given = step.inputs if step.late_inputs is None else step.late_inputs
-                found |= dict.fromkeys(_values_in(given, _FROM_CALLER, told))
-            if type(step) is Step and step.parent is not None and not isinstance(step.output, Opaque):
-                if isinstance(step.output, str) and _is_prompt(step, tree):
-                    continue
-                found |= dict.fromkeys(_values_in(step.output, _FROM_STEP, told))
-            if len(found) > _MAX_VALUES:
-                break
+    for step in (step for each in tree.chain_of_requests for step in each.steps):
+        value: Snapshot = None
+        if step.parent is None:
+            given = step.inputs if step.late_inputs is None else step.late_inputs
+            value = given if isinstance(step.inputs, dict) else None
+        elif type(step) is Step and not isinstance(step.output, Opaque):
+            is_prompt = isinstance(step.output, str) and step.output in asked_models  # all that a model was asked
+            value = None if is_prompt else step.output
+        least = _FROM_CALLER if step.parent is None else _FROM_STEP
+        for name, text in _leaves(value, "") if len(found) <= _MAX_VALUES else ():
+            if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
+                told.add(text)
+            elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
+                found[text] = None
     spoken = [text for text in said if " " in text]
-    values = (text for text in list(found)[:_MAX_VALUES] if text not in told and text.strip() not in left_out)
+    values = (text for text in islice(found, _MAX_VALUES) if text not in told and text.strip() not in left_out)
     return [text for text in values if not any(one in text for one in spoken)]
-
-
-def _is_prompt(step: Step, tree: RequestTree) -> bool:
-    """Whether a text that a step gave out is all that a model was asked."""
-    return any(part.text == step.output for model in tree.answering_models for part in model.prompt)
-
-
-def _values_in(value: Snapshot, least: int, told: set[str]) -> Iterator[str]:
-    """The texts of so many words in a value; those of fields that instruct or tell what was said go to `told`."""
-    for name, text in _leaves(value, ""):
-        if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
-            told.add(text)
-        elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
-            yield text
 
 
 def _leaves(value: Snapshot, name: str, depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -141,11 +115,8 @@ def _leaves(value: Snapshot, name: str, depth: int = 0) -> Iterator[tuple[str, s
 
 def summaries_in(tree: RequestTree) -> Iterator[str]:
     """What fields and nodes give out that are called a summary."""
-    for each in tree.chain_of_requests:
-        for step in each.steps:
-            if isinstance(step, (ToolStep, SearchStep, ModelStep)):
-                continue
-            for value in (step.inputs, step.output):
-                for name, text in _leaves(value, step.name):
-                    if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
-                        yield text
+    for step in (step for each in tree.chain_of_requests for step in each.steps if type(step) is Step):
+        for value in (step.inputs, step.output):
+            for name, text in _leaves(value, step.name):
+                if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
+                    yield text

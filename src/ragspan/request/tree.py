@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
 from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.request.contents import Document, PayloadMessage, content_text, tool_messages
+from ragspan.request.contents import Document, PayloadMessage, content_text, documents_in, tool_messages
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
 INTERRUPT = "GraphInterrupt"
@@ -120,12 +121,23 @@ class RerankStep(Step):
     """Puts documents in order, or leaves some out."""
 
     query: str | None = None
-    given: Sequence[SeenDocument] = ()
-    found: Sequence[SeenDocument] = ()
     model: str | None = None
     top_k: int | None = None
     is_filter: bool = False
     """It is not a reranker: it counts where it left documents out, and else changes their texts."""
+
+    @property
+    def given(self) -> list[SeenDocument]:
+        return _seen_in(self.inputs)
+
+    @property
+    def found(self) -> list[SeenDocument]:
+        return _seen_in(self.output)
+
+
+def _seen_in(documents: Snapshot) -> list[SeenDocument]:
+    pairs = [pair for found in documents_in(documents) for pair in found]
+    return [SeenDocument(document, rank, score) for rank, (document, score) in enumerate(pairs)]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -232,24 +244,25 @@ class RequestTree:
         if isinstance(step, ModelStep):
             step.reply = output if isinstance(output, PayloadMessage) else None
             output = OPAQUE if step.reply is None else step.reply.text
-        self._end(step, OPAQUE if isinstance(step, SearchStep) else output)
+        self.moments.append((step, True))
+        if step.parent is None:
+            self.output = OPAQUE if isinstance(step, SearchStep) else output
+            self._note_late(late_inputs)
 
     def fail(self, step: Step, ended_ns: int, noted: NotedError | ErrorReport, late_inputs: Snapshot = None) -> None:
         """End a step with an error."""
         step.ended_ns, step.noted, step.late_inputs = ended_ns, noted, late_inputs
         if step.parent is None:
-            self.noted = noted
+            self.noted, self.output = noted, OPAQUE
+            self._note_late(late_inputs)
         elif noted.is_a(INTERRUPT):
             self.interrupted.append(step.parent)
-        self._end(step, OPAQUE)
-
-    def _end(self, step: Step, output: Snapshot) -> None:
         self.moments.append((step, True))
-        if step.parent is None:
-            self.output = output
-            if step.late_inputs is not None:
-                self.streamed = True
-                self._note_inputs(step.late_inputs)
+
+    def _note_late(self, inputs: Snapshot) -> None:
+        if inputs is not None:
+            self.streamed = True
+            self._note_inputs(inputs)
 
     def _note_inputs(self, inputs: Snapshot) -> None:
         if self.grouped and not isinstance(self.inputs, Opaque):
@@ -296,7 +309,7 @@ class RequestTree:
             trees.append(trees[-1].before)
         return trees[::-1]
 
-    @property
+    @cached_property
     def answering_models(self) -> list[ModelStep]:
         """The calls of models that may have served the answer, also before an interruption: not those inside a search."""
         models = (step for tree in self.chain_of_requests for step in tree.all_of(ModelStep))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import NotApplicable
 from ragspan.records import Background, RagRecord
@@ -36,18 +34,6 @@ async def test_it_stands_after_the_common_beginning_where_an_answer_may_rest_on_
     assert adherence.index("<<<end of background") < adherence.index("Task:")
     assert FURTHER.text not in completeness
     assert FURTHER.text not in client.prompts[0][: client.prompts[0].index("<<<end of response")]
-
-
-@pytest.mark.parametrize(("room", "most"), [(60_000, 8_000), (10_000, 2_000)])
-async def test_a_judge_with_little_room_gets_less_of_it(scripted, vote, room, most):
-    judge, client = scripted([vote()], max_context_chars=room)
-    long = "The harbour is grey, and the silver boats leave it each year. " * 500 + FEE
-
-    await judge.vote_adherence(record(background=[long]), 1)
-
-    quoted = client.tasks[0].partition("<<<end of background")[0]
-    assert FEE in quoted
-    assert most / 2 < len(quoted) < most + 300
 
 
 async def test_what_background_does_not_support_is_not_passed(scripted, reply):

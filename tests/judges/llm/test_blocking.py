@@ -26,13 +26,6 @@ class Model(BlockingChatClient):
         return Completion(text=self._answer_in(capabilities), usage=Usage(requests=1))
 
 
-class Complaint(Exception):
-    def __init__(self, message, *, status_code=None, param=None):
-        super().__init__(message)
-        self.status_code = status_code
-        self.param = param
-
-
 @pytest.fixture
 async def one_thread():
     """The running loop has a single thread for calls that block."""
@@ -44,18 +37,6 @@ async def one_thread():
 async def ask(model, n=1):
     completions = await model.complete([{"role": "user", "content": "Judge!"}], schema={}, n=n, temperature=0.0)
     return [completion.text for completion in completions]
-
-
-@pytest.mark.usefixtures("one_thread")
-async def test_a_request_knows_nothing_of_who_asks_and_nothing_of_the_request_before():
-    def look(_):
-        seen = TRACE.get()
-        TRACE.set("an earlier request's")
-        return seen
-
-    TRACE.set("the application's")
-
-    assert await ask(Model(look), 3) == ["none"] * 3
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -79,28 +60,3 @@ async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
     await ask(Model(lambda _: "done"))
 
     assert asked == ["asked"]
-
-
-@pytest.mark.parametrize(
-    ("complaint", "understood"),
-    [
-        (Complaint("json_schema is not supported"), lambda capabilities: capabilities.response_format != "json_schema"),
-        (
-            Complaint("got an unexpected keyword 'temperature'"),
-            lambda capabilities: not capabilities.takes("temperature"),
-        ),
-    ],
-)
-async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, understood):
-    refused = []
-
-    def answer(capabilities):
-        if understood(capabilities):
-            return "yes"
-        refused.append(capabilities)
-        raise complaint
-
-    model = Model(answer)
-
-    assert await ask(model) == await ask(model) == ["yes"]
-    assert len(refused) == 1

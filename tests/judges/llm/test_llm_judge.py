@@ -9,15 +9,12 @@ from functools import partial
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges import LLMJudge
 from ragspan.judges.judge_protocols import (
     ClaimVerdict,
     ContextRating,
     ContextVerdict,
     ItemQuestion,
     ItemVerdict,
-    Rating,
-    Vote,
 )
 from ragspan.judges.llm.fencing import overhead
 from ragspan.judges.session import JudgingSession, judging, metered
@@ -179,14 +176,6 @@ async def test_an_error_of_the_request_is_that_of_all_metrics_and_no_further_req
     assert len(client.requests) == 1
 
 
-async def test_faithfulness_alone_is_one_request(scripted, super_bowl):
-    judge, client = scripted([json.dumps({"answer": {"judged_claims": claims("supported", "unsupported")}})])
-
-    [faithfulness] = await scores_of(judge, super_bowl, metrics=[Faithfulness])
-
-    assert (faithfulness.value, len(client.requests)) == (0.5, 1)
-
-
 async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl):
     judge, client = scripted([json.dumps({"answer": {"judged_claims": claims("supported")}})])
     classifier = FakeJudge(supported=[False])
@@ -233,24 +222,6 @@ async def test_in_thorough_mode_each_part_is_a_request_of_which_the_first_goes_a
 # Votes and ratings
 
 
-async def test_a_vote_carries_the_reasoning_of_the_model(scripted, vote, super_bowl):
-    judge, _ = scripted([vote("grounded"), vote("not_grounded")])
-
-    votes = await judge.vote_adherence(super_bowl, 2)
-
-    assert votes == [Vote(grounded=True, explanation="because"), Vote(grounded=False, explanation="because")]
-
-
-@pytest.mark.parametrize(
-    ("question", "ask"),
-    [("completeness", LLMJudge.rate_completeness), ("answer_relevance", LLMJudge.rate_answer_relevance)],
-)
-async def test_a_rating_carries_its_value(scripted, reply, super_bowl, question, ask):
-    judge, _ = scripted([reply(**{question: {"reasoning": "half", "value": 0.5}})] * 2)
-
-    assert await ask(judge, super_bowl, 2) == [Rating(value=0.5, explanation="half")] * 2
-
-
 async def test_missing_votes_are_asked_for_once_more_singly_and_sampled_too(scripted, vote, super_bowl):
     judge, client = scripted([vote(), vote("maybe")], [vote()], [vote()])
 
@@ -288,6 +259,19 @@ async def test_an_error_while_asking_again_does_not_cost_the_votes_that_are_ther
     judge, _ = scripted([vote()], JudgeError("RateLimitError", "Slow down."), [vote()])
 
     assert len(await judge.vote_adherence(super_bowl, 3)) == 2
+
+
+async def test_a_metric_that_is_cancelled_leaves_the_request_to_the_next(scripted, super_bowl):
+    judge, client = scripted([whole()], [whole()])
+    with judging(JudgingSession(record=super_bowl)):
+        adherence, *others = (asyncio.ensure_future(metric(judge).score(super_bowl)) for metric in FOUR[2:])
+        while not client.requests:
+            await asyncio.sleep(0)
+        adherence.cancel()
+
+        [other] = await asyncio.gather(*others)
+
+    assert (other.label, len(client.requests)) == ("pass", 2)
 
 
 # Claims, contexts and items

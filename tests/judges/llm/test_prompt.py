@@ -4,15 +4,6 @@ import pytest
 
 from ragspan.judges.llm.prompt import lay_out, split_context
 from ragspan.records import RagRecord
-from ragspan.text.limits import fair_limit
-
-
-@pytest.mark.parametrize(
-    ("lengths", "room", "limit"),
-    [([], 100, 100), ([1000, 1000], 100, 50), ([10, 1000], 100, 90), ([1000, 10, 30, 1000], 100, 30)],
-)
-def test_short_texts_leave_their_room_to_long_ones(lengths, room, limit):
-    assert fair_limit(lengths, room) == limit
 
 
 def test_of_contexts_of_which_not_even_a_few_words_fit_the_last_are_left_out():

@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from ragspan.demo import PROMPT, Asked, Page, find
+from ragspan.demo import PROMPT, Asked, find
 from ragspan_llama_index.handler import RagspanCallbackHandler
 
 
@@ -20,13 +20,11 @@ class Handbook(BaseRetriever):
     """Searches the handbook."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [NodeWithScore(node=_node(page), score=score) for page, score in find(query_bundle.query_str)]
-
-
-def _node(page: Page) -> TextNode:
-    return TextNode(
-        id_=page.name, text=page.text, metadata={"source": page.name}, excluded_llm_metadata_keys=["source"]
-    )
+        found = []
+        for page, score in find(query_bundle.query_str):
+            about: dict[str, Any] = {"metadata": {"source": page.name}, "excluded_llm_metadata_keys": ["source"]}
+            found.append(NodeWithScore(node=TextNode(id_=page.name, text=page.text, **about), score=score))
+        return found
 
 
 class ScriptedModel(CustomLLM):

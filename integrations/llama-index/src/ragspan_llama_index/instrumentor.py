@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.event_handlers import BaseEventHandler
@@ -84,14 +84,13 @@ class RagspanEventHandler(BaseEventHandler):
         pass
 
 
-class _Attachment:
+class _Attachment(NamedTuple):
     """The handlers of a sink, and who wants them there."""
 
-    def __init__(self, sink: RecordSink) -> None:
-        self.recorder = SpanRecorder(sink)
-        self.handler = RagspanSpanHandler(self.recorder)
-        self.listener = RagspanEventHandler(self.recorder)
-        self.owners: list[object] = []
+    recorder: SpanRecorder
+    handler: RagspanSpanHandler
+    listener: RagspanEventHandler
+    owners: list[object]
 
 
 _attachments: list[_Attachment] = []
@@ -103,7 +102,8 @@ def attach(owner: object, sink: RecordSink) -> SpanRecorder:
     with _lock:
         attachment = next((each for each in _attachments if each.recorder.sink is sink), None)
         if attachment is None:
-            attachment = _Attachment(sink)
+            recorder = SpanRecorder(sink)
+            attachment = _Attachment(recorder, RagspanSpanHandler(recorder), RagspanEventHandler(recorder), [])
             _attachments.append(attachment)
             get_dispatcher().add_span_handler(attachment.handler)
             get_dispatcher().add_event_handler(attachment.listener)

@@ -11,37 +11,16 @@ from typing import Any
 
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing import (
-    MAX_RUNS,
-    EventKind,
-    OpenRequests,
-    OuterRun,
-    RequestLog,
-    TokenStream,
-)
+from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream
 from ragspan.messages import NotedError, note_error
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
-from ragspan_llama_index.classes import (
-    GENERATOR,
-    KNOWN,
-    UUID_LENGTH,
-    ClassFacts,
-    Role,
-    answers_nobody,
-    facts_about,
-)
+from ragspan_llama_index.classes import GENERATOR, KNOWN, UUID_LENGTH, ClassFacts, Role, answers_nobody, facts_about
 from ragspan_llama_index.nodes import documents_now, documents_of
 from ragspan_llama_index.openinference import OPENINFERENCE, is_active, span_of
-from ragspan_llama_index.payloads import (
-    STARTS,
-    Noted,
-    end_of_model,
-    end_of_tool,
-    texts_given,
-)
+from ragspan_llama_index.payloads import STARTS, Noted, end_of_model, end_of_tool, texts_given
 from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.streams import (
     Place,

@@ -118,15 +118,9 @@ Send: TypeAlias = Callable[[Wanted, int], Awaitable[list[Completion]]]
 
 
 async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> None:
-    """Fill in the answers to these questions, which the first request asks together.
+    """Fill in the answers to these questions about one record, which the first request asks together.
 
-    Args:
-        questions: about one record.
-        send: sends a request.
-        choices: of the first request; each is one more opinion on what is asked once.
-
-    Raises:
-        JudgeError: the first request failed.
+    Each choice of that is one more opinion on what is asked once. Raises `JudgeError` if the first request failed.
     """
     completions = await send([(question, question.numbers) for question in questions], choices)
     for place, completion in enumerate(completions[:choices]):

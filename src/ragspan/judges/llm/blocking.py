@@ -58,7 +58,7 @@ class BlockingChatClient(ABC):
                     completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=taken)
                 except Exception as error:  # noqa: BLE001  each integration has errors of its own
                     sent = taken.parameters(schema=schema, n=1, temperature=temperature)
-                    if not attempt.goes_on_without(error, sent, say):
+                    if not attempt.goes_on_without(error, sent):
                         kind, is_out = type(error).__name__, is_outage(error)
                         return JudgeError(kind, say(error), outage=is_out, status=status_of(error))
                 else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -113,8 +113,6 @@ class EndpointHabits:
 
     def __init__(self, capabilities: EndpointCapabilities | None = None) -> None:
         self.capabilities = capabilities or EndpointCapabilities()
-        self.refused: dict[str, str] = {}
-        """The endpoint's words by the parameter that it refuses. They hold no prompt and no key."""
 
 
 class Attempt:
@@ -123,18 +121,12 @@ class Attempt:
     def __init__(self, habits: EndpointHabits) -> None:
         self.capabilities = habits.capabilities
         self._habits = habits
-        self._lessons: list[tuple[str, str, str]] = []
-        """Of each refusal that may last: the parameter, its kind, and the endpoint's words."""
+        self._lessons: list[tuple[str, str]] = []
+        """Of each refusal that may last: the parameter and its kind."""
         self._left = _MOST_ATTEMPTS
 
-    def goes_on_without(self, error: Exception, sent: Collection[str], say: Callable[[Exception], str]) -> bool:
-        """Whether there is a simpler request to make after this error; `capabilities` are its then.
-
-        Args:
-            error: of the request.
-            sent: the names of its fields.
-            say: makes words of an error that may be shown.
-        """
+    def goes_on_without(self, error: Exception, sent: Collection[str]) -> bool:
+        """Whether there is a simpler request to make after this error than that with these fields; `capabilities` are its then."""
         self._left -= 1
         body = getattr(error, "body", None)
         words = json.dumps(body, default=str, ensure_ascii=False) if isinstance(body, (Mapping, list)) else body
@@ -143,22 +135,19 @@ class Attempt:
         if name is None or not self._left:
             return False
         if not _FAILED_GENERATION.search(words):
-            kind = self.capabilities.response_format if name == _FORMAT else name
-            self._lessons.append((name, kind, say(error)))
+            self._lessons.append((name, self.capabilities.response_format if name == _FORMAT else name))
         self.capabilities = self.capabilities.without(name)
         return True
 
     def ended_well(self) -> None:
         """The request was answered."""
         habits = self._habits
-        for name, kind, words in self._lessons:
+        for name, kind in self._lessons:
             if name != _FORMAT or habits.capabilities.response_format == kind:  # else another request has learned it
                 habits.capabilities = habits.capabilities.without(name)
-                habits.refused.setdefault(kind, words)
                 if name not in {_FORMAT, "n", "temperature"}:
-                    _log.report(
-                        f"refused {name}", "the judge's endpoint refuses %s, which is left out from now on", name
-                    )
+                    words = "the judge's endpoint refuses %s, which is left out from now on"
+                    _log.report(f"refused {name}", words, name)
 
 
 def _refused_parameter(error: Exception, words: str, sent: Collection[str]) -> str | None:

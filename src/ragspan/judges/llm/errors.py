@@ -66,10 +66,7 @@ def status_of(error: BaseException) -> int | None:
 def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
     """The provider's words about an error, without keys; a note in their place if they repeat the prompt.
 
-    Args:
-        error: what a provider's client raised.
-        sent: the texts of the request.
-        secrets: keys and parts of addresses that the words may hold. What is not a string, or too short for a key, is ignored.
+    `sent` are the texts of the request. Of the secrets, what is not a string or too short for a key is ignored.
     """
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)

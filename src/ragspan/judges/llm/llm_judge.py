@@ -133,16 +133,6 @@ class LLMJudge:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    @property
-    def _habits(self) -> EndpointHabits:
-        habits = getattr(self.client, "habits", None)
-        return habits if isinstance(habits, EndpointHabits) else EndpointHabits()
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """What the endpoint has refused so far: its words, by the parameter."""
-        return dict(self._habits.refused)
-
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         question = await self._answered(record, "vote_adherence", votes)
         self._recent.extend(poll.unread > 0 for poll in question.polls)
@@ -276,7 +266,8 @@ class LLMJudge:
         everything = {**await self._expected(record), **asked} if self._is_thorough else asked
         guide = tuple(one.part for one in self._questions(record, everything))
         polls = max(one.wanted for one in questions)
-        gives_choices = self._habits.capabilities.takes("n")
+        habits = getattr(self.client, "habits", None)
+        gives_choices = habits.capabilities.takes("n") if isinstance(habits, EndpointHabits) else True
         send = partial(self._send, record, guide)
         await ask(questions, partial(send, is_sampled=polls > 1), choices=polls if gives_choices else 1)
         answers = {one.part.key: one for one in questions}

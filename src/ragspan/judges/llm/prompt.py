@@ -50,13 +50,7 @@ class Prompt:
 
 
 def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> Prompt:
-    """The record as requests show it.
-
-    Args:
-        record: what is judged.
-        max_context_chars: of all contexts together in a prompt, with their fences, in the sense of `size_of`.
-        max_response_chars: of the response in a prompt, and of the question.
-    """
+    """The record as requests show it; the characters of all contexts, with their fences, are in the sense of `size_of`."""
     texts = [context.text for context in record.contexts or ()]
     contexts, each = texts, overhead(f"context {len(texts)}")
     if sum(map(size_of, texts)) + each * len(texts) > max_context_chars:

@@ -68,11 +68,8 @@ _REFUSAL = re.compile(
 def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[list[Any], str | None]:
     """The valid answers in a reply, or what it is that holds none.
 
-    Args:
-        part: of the reply.
-        text: the reply.
-        numbers: those that were asked for. A reply with another one, or with one of them more than once, has no answer at
-            all: its model counts in another way, so the other verdicts may be about something else as well.
+    A reply with another number than those that were asked for, or with one of them more than once, has no answer at all: its model
+    counts in another way, so the other verdicts may be about something else as well.
     """
     reply = _object_in(str(text))  # frameworks have texts of their own
     if reply is None:

@@ -69,19 +69,11 @@ class CircuitBreaker:
 def charging(
     messages: Sequence[ChatMessage], *, choices: int, price: Price | None, tokens: int
 ) -> Iterator[Callable[[Sequence[Completion]], None]]:
-    """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
+    """Around one request: sets aside what it is expected to take, with so many choices of about so many tokens each.
 
-    A request that fails counts as one request without tokens, unless the endpoint reports what it took. What was set aside for
-    a cancelled request stays so: providers charge for its replies.
-
-    Args:
-        messages: of the request.
-        choices: replies that are asked for, each of about so many `tokens`.
-        price: of the model. With None the cost is unknown, unless the client reports it.
-        tokens: of one reply.
-
-    Raises:
-        JudgeError: the allowance does not suffice.
+    Call what it yields with the completions. A request that fails counts as one request without tokens, unless the endpoint reports
+    what it took. What was set aside for a cancelled request stays so: providers charge for its replies. With no price the cost is
+    unknown, unless the client reports it. Raises `JudgeError` if the allowance does not suffice.
     """
 
     def priced(usage: Usage) -> Usage:

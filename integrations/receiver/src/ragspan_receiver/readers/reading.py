@@ -7,27 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragspan.records import SpanAnchor
-from ragspan.request import (
-    NO_INPUT_YET,
-    ModelStep,
-    PayloadMessage,
-    SearchStep,
-    Step,
-    ToolStep,
-)
+from ragspan.request import NO_INPUT_YET, ModelStep, PayloadMessage, SearchStep, Step, ToolStep
 from ragspan.safe_copy import OPAQUE
 from ragspan_receiver.readers import attribute_names as names
 from ragspan_receiver.readers.attribute_names import Convention, Kind
 from ragspan_receiver.readers.payloads import Payloads, Scored
-from ragspan_receiver.readers.values import (
-    arguments_in,
-    fields_of,
-    first_of,
-    json_of,
-    numbered,
-    query_in,
-    text_of,
-)
+from ragspan_receiver.readers.values import arguments_in, fields_of, first_of, json_of, numbered, query_in, text_of
 from ragspan_receiver.spans import TracedSpan
 
 _METHODS = {"llama_index", "dspy"}

@@ -10,16 +10,7 @@ from dataclasses import replace
 from ragspan import field_names
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord
-from ragspan.request import (
-    INTERRUPT,
-    Document,
-    ModelStep,
-    PayloadMessage,
-    RequestTree,
-    SearchStep,
-    Step,
-    record_of,
-)
+from ragspan.request import INTERRUPT, Document, ModelStep, PayloadMessage, RequestTree, SearchStep, Step, record_of
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 from ragspan_receiver.readers.reading import ReadSpan, anchor_of
 from ragspan_receiver.readers.values import chunks_in, text_of
