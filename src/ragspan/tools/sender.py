@@ -1,13 +1,10 @@
 """The queue and the threads that send what is for one tool.
 
-Guarantees:
-- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
-- Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
+- `put` does no I/O. Daemon threads send; where none can be started (at the end of the interpreter) the thread that flushes does.
 - Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
-- `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
-  one last try of all else, get some seconds more, and count by their reply.
-- Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason.
-- The child of a fork starts with nothing to send: what is left is the parent's.
+- `flush` returns when its time is up, whatever hangs. At the end of `shutdown` what is under way, and one last try of all else,
+  get some seconds more, and count by their reply.
+- Every item ends in exactly one counted way. The child of a fork starts with nothing to send.
 
 A batch can fail in four ways. If the tool names the items that failed, each is tried again by itself. If it takes nothing at the
 moment, everything waits for it. If it rejects the batch for good, the batch is halved until the item that is the reason is alone.
@@ -80,8 +77,7 @@ class Sender(Generic[Item]):
         threads: how many batches are sent at the same time; with 0 the caller uses `take` and `settle`.
         follows_spans: whether spans have to be there first.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
-        clock: monotonic, in seconds.
-        draw: a random number from 0 to 1.
+        clock, draw: monotonic seconds, and a random number from 0 to 1.
     """
 
     def __init__(
@@ -296,12 +292,10 @@ class Sender(Generic[Item]):
         self._bytes -= entry.item.size
         self._totals[ending] += 1
 
-    def _idle(self) -> list[Entry[Item]]:
-        """What may be sent now or later, and is not too new for what is in flight under its key."""
+    def _idle(self) -> list[Entry[Item]]:  # nothing that is too new for what is in flight under its key
         return [entry for key, entry in self._entries.items() if key not in self._in_flight]
 
-    def _lost(self) -> int:
-        """How many items were dropped without a later one in their place."""
+    def _lost(self) -> int:  # those that a later one replaced are not
         return sum(n for (result, reason), n in self._totals.items() if result == "dropped" and reason != "replaced")
 
     def _hurry(self, is_done: Callable[[], bool], ends_at: float) -> bool:
