@@ -30,9 +30,7 @@ class ThrottledLog:
         count: counts the errors, by their place.
     """
 
-    def __init__(
-        self, *, count: Callable[[str], object] = lambda _: None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, count: Callable[[str], object] = str, clock: Callable[[], float] = time.monotonic) -> None:
         self.count = count
         self._clock = clock
         self._last: dict[str, tuple[float, int]] = {}

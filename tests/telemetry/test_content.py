@@ -8,6 +8,7 @@ import pytest
 
 from ragspan import RagRecord, ScoringEngine
 from ragspan.config import Settings
+from ragspan.defaults import engine_from
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.judges.screen import OverlapJudge
 from ragspan.metrics import (
@@ -21,7 +22,7 @@ from ragspan.metrics import (
 )
 from ragspan.outcomes import Score
 from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
-from ragspan.telemetry.content import without_quotes
+from ragspan.telemetry.content import ContentPolicy, without_quotes
 
 CONTENT_VARIABLES = ("RAGSPAN_CAPTURE_CONTENT", "RAGSPAN_EXPLANATIONS")
 GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -161,6 +162,20 @@ def test_what_openinferences_variables_hide_stays_hidden(monkeypatch, telemetry,
 
 
 _HIDE_DOCUMENTS = {"OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS"}
+
+
+@pytest.mark.parametrize("value", [None, "true", "false"])
+def test_all_emitters_of_the_environment_have_one_policy(monkeypatch, value):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,phoenix,mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    if value is not None:
+        monkeypatch.setenv("RAGSPAN_EXPLANATIONS", value)
+    engine = engine_from(Settings.from_environment())
+    otel, phoenix, mlflow = engine._options.emitters
+
+    policies = {otel.content, phoenix.content, mlflow.content}
+    assert policies == {ContentPolicy()}
+    engine.shutdown(1)
 
 
 CLAIMS = tuple(

@@ -124,7 +124,7 @@ class Flushes(NoOpMeterProvider):
     [
         ((True, None, True), True, []),
         ((False, True, True), False, []),
-        ((ConnectionError("SECRET"), True, True), False, ["flushing a provider failed: ConnectionError"]),
+        ((ConnectionError("SECRET"), True, True), False, ["flushing Flushes failed: ConnectionError"]),
     ],
 )
 def test_all_providers_are_flushed_and_what_asked_to_be_flushed_as_well(results, is_flushed, logged, caplog):

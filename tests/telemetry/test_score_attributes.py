@@ -89,3 +89,12 @@ def test_the_histogram_has_the_scores_of_each_judge_by_themselves(telemetry, mak
     assert found["gpt", "doubtful"] == (1, 0.0)
     assert found["overlap", None] == (2, pytest.approx(0.6))
     assert sum(point.count for point in telemetry.points("ragspan.score")) == 4
+
+
+def test_a_late_score_says_that_the_judge_was_asked(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {})
+    handle = telemetry.emitter().start(make_record())
+    handle.late(ScoredRecord(record=make_record(), outcomes={"m": ASKED}, late=True, asked="random"))
+
+    attributes = attributes_of(telemetry, "evaluation m")
+    assert (attributes["ragspan.asked"], attributes["ragspan.screen.m"]) == ("random", 0.4)

@@ -35,7 +35,6 @@ from ragspan.telemetry.environment import (
     why_no_spans,
 )
 from ragspan.tools import ScoreWriter
-from ragspan.tools.http import Endpoint, session_for
 from ragspan.usage import Usage
 
 if TYPE_CHECKING:
@@ -180,13 +179,28 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
         return make()
     if signal != "traces":  # what fails there is logged
         return make(timeout=seconds)
+    from ragspan.tools.http import Endpoint, session_for
+
     is_grpc = entry.name == "otlp_proto_grpc"
     url = endpoint(signal) or f"http://localhost:{GRPC_PORT if is_grpc else HTTP_PORT}"
     exchange = Exchange(url=url, is_grpc=is_grpc)
     exchanges.append(exchange)
+    session = session_for(Endpoint(url=url))
+    request = session.request
+
+    def watched_request(method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+        exchange.url = str(url)
+        try:
+            exchange.reply = request(method, url, *args, **kwargs)
+        except Exception as error:
+            exchange.error = error
+            raise
+        return exchange.reply
+
+    session.request = watched_request  # type: ignore[method-assign]
     # A credential provider brings a session of its own: then no reply is seen.
     has_session = is_grpc or any(name.endswith("_CREDENTIAL_PROVIDER") for name in process_environment())
-    exporter = make(timeout=seconds, **({} if has_session else {"session": _watched_session(exchange)}))
+    exporter = make(timeout=seconds, **({} if has_session else {"session": session}))
     export = exporter.export
 
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -196,23 +210,6 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
     exporter.export = watched
     return exporter
-
-
-def _watched_session(exchange: Exchange) -> requests.Session:
-    session = session_for(Endpoint(url=exchange.url))
-    request = session.request
-
-    def watched(method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        exchange.url = str(url)
-        try:
-            exchange.reply = request(method, url, *args, **kwargs)
-        except Exception as error:
-            exchange.error = error
-            raise
-        return exchange.reply
-
-    session.request = watched  # type: ignore[method-assign]
-    return session
 
 
 def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:

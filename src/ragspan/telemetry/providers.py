@@ -58,16 +58,17 @@ def flush_spans(timeout: float) -> bool:
 def _flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
     """Flush the providers one after the other, then the exporters that keep spans, like `how`; True if all succeeded."""
     ends_at, is_done = time.monotonic() + timeout, True
-    flushes = [one.force_flush for one in providers if callable(getattr(one, "force_flush", None))]
-    kept = [exporter for reference in list(_retrying) if (exporter := reference()) is not None]
-    flushes += [functools.partial(exporter.force_flush, **how) for exporter in kept]
-    for flush in flushes:
+    flushed: list[tuple[Any, dict[str, bool]]] = [
+        (one, {}) for one in providers if callable(getattr(one, "force_flush", None))
+    ]
+    flushed += [(exporter, how) for reference in list(_retrying) if (exporter := reference()) is not None]
+    for one, options in flushed:
         seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
         try:
-            is_done = flush(int(seconds * 1000)) is not False and is_done
+            is_done = one.force_flush(int(seconds * 1000), **options) is not False and is_done
         except Exception as error:  # noqa: BLE001 - a provider of the application's
             is_done = False
-            log_line(logging.WARNING, "flushing a provider failed: %s", type(error).__name__)
+            log_line(logging.WARNING, "flushing %s failed: %s", type(one).__name__, type(error).__name__)
     return is_done
 
 

@@ -17,11 +17,11 @@ from ragspan.config import CaptureContent, variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
+from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import (
     Annotation,
     Delivered,
     DeliveryOptions,
-    ExportError,
     ScoreWriter,
     SpanNotFound,
     Unavailable,
@@ -224,8 +224,9 @@ class MLflowSpanExporter(RetryingSpanExporter):
 def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
     """An exporter to one experiment, whose id is looked up when it is first needed: MLflow wants it in a header."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import SpanExportResult
 
-    session = session_for(server)
+    session, log = session_for(server), ThrottledLog()
     exporter = OTLPSpanExporter(f"{server.url}/v1/traces", timeout=server.timeout, session=session)
     export = exporter.export
 
@@ -234,7 +235,10 @@ def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
             try:
                 session.headers[_EXPERIMENT] = _id_of(experiment, server)
             except (Unavailable, TimeoutError) as trouble:
-                raise ExportError(f"the experiment of the spans was not found: {str(trouble) or 'timeout'}") from None
+                log.report(
+                    "experiment", "mlflow: the experiment of the spans was not found: %s", str(trouble) or "timeout"
+                )
+                return SpanExportResult.FAILURE
         return export(spans)
 
     exporter.export = export_there  # type: ignore[method-assign]

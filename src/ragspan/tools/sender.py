@@ -1,10 +1,12 @@
 """The queue and the threads that send what is for one tool.
 
-- `put` does no I/O. Daemon threads send; where none can be started (at the end of the interpreter) the thread that flushes does.
+Guarantees:
+- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
+- Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
 - Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
-- `flush` returns when its time is up, whatever hangs. At the end of `shutdown` what is under way, and one last try of all else,
-  get some seconds more, and count by their reply.
-- Every item ends in exactly one counted way. The child of a fork starts with nothing to send.
+- `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
+  one last try of all else, get some seconds more, and count by their reply.
+- Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason. The child of a fork has nothing to send.
 
 A batch can fail in four ways. If the tool names the items that failed, each is tried again by itself. If it takes nothing at the
 moment, everything waits for it. If it rejects the batch for good, the batch is halved until the item that is the reason is alone.
@@ -77,7 +79,8 @@ class Sender(Generic[Item]):
         threads: how many batches are sent at the same time; with 0 the caller uses `take` and `settle`.
         follows_spans: whether spans have to be there first.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
-        clock, draw: monotonic seconds, and a random number from 0 to 1.
+        clock: monotonic, in seconds.
+        draw: a random number from 0 to 1.
     """
 
     def __init__(
@@ -292,10 +295,12 @@ class Sender(Generic[Item]):
         self._bytes -= entry.item.size
         self._totals[ending] += 1
 
-    def _idle(self) -> list[Entry[Item]]:  # nothing that is too new for what is in flight under its key
+    def _idle(self) -> list[Entry[Item]]:
+        """What may be sent now or later, and is not too new for what is in flight under its key."""
         return [entry for key, entry in self._entries.items() if key not in self._in_flight]
 
-    def _lost(self) -> int:  # those that a later one replaced are not
+    def _lost(self) -> int:
+        """How many items were dropped without a later one in their place."""
         return sum(n for (result, reason), n in self._totals.items() if result == "dropped" and reason != "replaced")
 
     def _hurry(self, is_done: Callable[[], bool], ends_at: float) -> bool:
@@ -351,10 +356,7 @@ class Sender(Generic[Item]):
                         self._changed.wait(_left(min(wait_until, self.next_due() or math.inf)))
 
     def _flush_spans(self, seconds: float, *, is_due: bool = False) -> None:
-        """Have the spans exported that the items are for, in a thread of its own: an exporter may hang.
-
-        Who is due says for how long all wait.
-        """
+        """Have the spans exported in a thread of its own: an exporter may hang. Who is due says for how long all wait."""
         if not self._follows_spans:
             return
         with self._changed:
@@ -376,11 +378,7 @@ class Sender(Generic[Item]):
             thread.join(min(left, _LOOK))
 
     def _report(self, trouble: BaseException | None = None) -> bool:
-        """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
-
-        Returns whether anything ended. Of an exception only the type is logged, and the text only of `Unavailable` and
-        `ExportError`, which is a reason.
-        """
+        """Count what ended, and log what was lost and what went wrong; whether anything ended."""
         with self._changed:
             news, self._told = self._totals - self._told, self._totals.copy()
             waiting = len(self._entries)
