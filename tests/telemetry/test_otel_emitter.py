@@ -108,7 +108,7 @@ class Flushes(NoOpMeterProvider):
         self.result = result
         self.times = 0
 
-    def force_flush(self, timeout_millis):
+    def force_flush(self, timeout_millis, **_how):
         self.times += 1
         if isinstance(self.result, Exception):
             raise self.result
