@@ -184,4 +184,7 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
     def _drop(self, error: BaseException) -> None:
         self.dropped += 1
         get_meter("ragspan").create_counter("ragspan.alerts.dropped", unit="{alert}").add(1)
-        self._log.report("alert", "an alert could not be told: %s", type(error).__name__)
+        # An address may hold a secret, and an error of the user's function anything.
+        whom = "on_alert" if callable(self.on_alert) else urllib.parse.urlsplit(self.on_alert).hostname
+        why = str(error) if isinstance(error, OSError) and not callable(self.on_alert) else type(error).__name__
+        self._log.report("alert", "an alert could not be told to %s: %s", whom, why)

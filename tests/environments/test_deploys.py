@@ -229,7 +229,9 @@ RECYCLED = {
 )
 def test_workers_that_end_after_a_number_of_requests_lose_no_answer(deploy, assert_kept, command):
     deployed = deploy(command)
-    until(lambda: len(deployed.pids()) > 2, what="a third process that answers")
+    until(
+        lambda: len(deployed.pids()) > 2, what="a third process that answers", patience=240
+    )  # uvicorn's takes a minute
     deployed.end()
 
     assert_kept(deployed)

@@ -181,6 +181,8 @@ class BackgroundProcessor(ABC):
         time.sleep(_GRACE)  # for those who are in `submit`
         waited = f"RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s"
         self._tell_drops(f"answers that are not scored, because the process ended: %d ({waited})")
+        if losses := self._queue.stats.losses:
+            log_line(logging.WARNING, "captures dropped in all: %s", losses)
 
     def end(self, timeout: float) -> ShutdownReport:
         """Shut down, and leave it to `tell_end` to say what that has cost."""

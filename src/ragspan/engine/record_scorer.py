@@ -112,7 +112,11 @@ class RecordScorer:
         for name, outcome in scored.outcomes.items():
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
-                self._log.report("budget", "the budget is spent: metric %s is not scored by its own judge", name)
+                self._log.report(
+                    "budget",
+                    "the budget has no room for a request: metrics such as %s are not scored by their own judge",
+                    name,
+                )
         if self._decisions is not None and work.item.sample:
             self._decisions.count(scored, work.usages)
 

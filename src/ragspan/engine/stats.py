@@ -65,6 +65,13 @@ class EngineStats(NamedTuple):
         """`finished + nothing_to_score`."""
         return self.finished + self.nothing_to_score
 
+    @property
+    def losses(self) -> str:
+        """What was dropped, in words; not what a caller cancelled, nor what the end of the process costs, which is told there."""
+        return ", ".join(
+            f"{why} {number}" for why, number in self.dropped.items() if why not in {"cancelled", "shutdown"}
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShutdownReport:

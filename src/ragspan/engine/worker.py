@@ -29,8 +29,6 @@ from ragspan.throttled_log import ThrottledLog
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
 _IDLE_TICKS = 50
-_NO_NEWS = ("cancelled", "shutdown")
-"""What a caller cancelled is not a loss, and what the end of the process costs is told there."""
 _NO_THREAD = (
     "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; "
     "see the limits of threads (ulimit -u, pids.max) and of memory"
@@ -180,9 +178,8 @@ class Worker:
             self._note_error(error)
         if self._queue.stats.dropped is not self._logged_drops:  # `submit` may not log
             self._logged_drops = self._queue.stats.dropped
-            counts = ", ".join(f"{why} {number}" for why, number in self._logged_drops.items() if why not in _NO_NEWS)
-            if counts:
-                self._log.report("dropped", "captures dropped so far: %s", counts)
+            if losses := self._queue.stats.losses:
+                self._log.report("dropped", "captures dropped so far: %s", losses)
 
     def _tick(self, loop: WorkerLoop, idle: int = 0) -> None:
         """Call `on_work`, and again until it has been idle for some ticks."""
