@@ -10,6 +10,8 @@ from result_lines import result_lines
 
 from ragspan import installed
 from ragspan.evaluate import ResultFile
+from ragspan.evaluate.evaluation import Evaluation
+from ragspan.usage import Usage
 
 ANSWERS = """id,question,contexts,answer
 a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 metres high.
@@ -119,6 +121,26 @@ def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes,
     assert done.stderr.startswith("ragspan evaluate: ") or "reading" in done.stderr
     assert "Traceback" not in done.stderr
     assert "evaluated" not in done.stdout
+
+
+def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(run, table, tmp_path):
+    baseline, report = tmp_path / "before.jsonl", tmp_path / "r.html"
+    run(table, "--metrics", "faithfulness", "--output", baseline)
+    done = run(table, "--metrics", "faithfulness", "--compare", baseline, "--report", report)
+    bare = run(table, "--metrics", "faithfulness", "--compare", baseline)
+
+    assert f"written: {report}\n" in done.stderr
+    for one in (done, bare):
+        assert (
+            "faithfulness: 0.500, and 0.500 in the baseline: no clear difference (over 2 answers of both" in one.stdout
+        )
+
+
+def test_requests_of_earlier_runs_are_said_to_be_of_all_runs():
+    usage = Usage(requests=22, input_tokens=5, output_tokens=5)
+    evaluation = Evaluation(metrics=(), rows=3, summary={}, resumed=3, usage=usage)
+
+    assert "0 of the table's rows in this run, 0 s; in all runs 22 requests, 10 tokens" in str(evaluation)
 
 
 @pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from servers.http import LocalHttp
@@ -72,6 +73,14 @@ def test_wrong_usage_is_a_sentence(command, results, tmp_path, monkeypatch, argu
     assert (tmp_path / "other.jsonl").read_text() == '{"a": 1}\n'
 
 
+def test_without_the_package_the_extra_is_named(command, results, monkeypatch):
+    monkeypatch.setitem(sys.modules, "requests", None)
+
+    done = command("failures", results, "--to", "phoenix:mine")
+
+    assert (done.exit_code, "pip install 'ragspan[phoenix]'" in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.parametrize("tool", ["phoenix", "mlflow"])
 @pytest.mark.parametrize(
     ("status", "reason"),
@@ -88,4 +97,4 @@ def test_a_tool_that_is_away_or_has_another_key_is_a_sentence(command, results, 
         for words in (("failures", results, "--to", f"{tool}:mine"), ("evaluate", f"{tool}:mine")):
             done = command(*words)
             assert (done.exit_code, done.stdout) == (2, "")
-            assert done.stderr.strip() == f"ragspan {words[0]}: {tool} cannot be read: {reason}"
+            assert done.stderr.startswith(f"ragspan {words[0]}: {tool} cannot be read: {reason}, at {server.url}/")

@@ -59,16 +59,16 @@ def test_parts_are_read_by_name_path_and_function(row, choices, expected):
     ("row", "choices", "message"),
     [
         (PLAIN, {"answer": "anwser"}, "response; there are: 'question', 'contexts', 'answer'; did you mean 'answer'"),
-        (PLAIN, {"answer": "output"}, "name the right one with answer_column= or --answer-column"),
+        (PLAIN, {"answer": "output"}, "name the right one with --answer-column"),
         (
             TWO_ANSWERS,
             {},
-            r"several columns may be the response: 'answer', 'response'; .* name the right one with answer",
+            r"several columns may be the response: 'answer', 'response'; .* name the right one with --answer-column",
         ),
         (
             {"frage": "", "fund": "", "antwort": ""},
             {},
-            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column; contexts in several columns: give it once for each$",
+            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column, or in Python .*; contexts in several columns: give it once for each$",
         ),
     ],
 )

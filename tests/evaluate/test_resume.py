@@ -131,9 +131,10 @@ def program(source, *arguments):
 
 
 @pytest.mark.slow
-def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path, number):
     output = tmp_path / "r.jsonl"
-    done = program(INTERRUPTED, output, int(signal.SIGINT))
+    done = program(INTERRUPTED, output, int(number))
 
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
     assert f"What is done is saved in {partial_of(output)}: continue with the same command and --resume." in done.stderr
@@ -142,12 +143,4 @@ def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
     assert "context_utilization" in done.stdout
     assert partial_of(output).exists()
     assert not output.exists()
-
-
-@pytest.mark.slow
-def test_sigterm_ends_the_command_without_a_word_of_a_timeout_that_nobody_set(tmp_path):
-    done = program(INTERRUPTED, tmp_path / "r.jsonl", int(signal.SIGTERM))
-
-    assert done.returncode == -signal.SIGTERM
     assert "RAGSPAN_EXIT_TIMEOUT" not in done.stderr
-    assert partial_of(tmp_path / "r.jsonl").exists()

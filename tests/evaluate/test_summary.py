@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import statistics
 
@@ -9,6 +10,8 @@ import pytest
 
 from ragspan.evaluate.progress import RunProgress, progress_on_stderr
 from ragspan.evaluate.rows import BadRow, EvaluatedRow
+from ragspan.evaluate.running import run
+from ragspan.evaluate.scoring import plan_from
 from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
@@ -36,6 +39,27 @@ def test_the_summary_is_of_the_scores_alone():
 
 
 # Progress -------------------------------------------------------------------------------------------------------------
+
+
+class SlowMetric:
+    name = "slow"
+
+    async def score(self, _):
+        await asyncio.sleep(0.01)
+        return Score(value=1.0)
+
+
+@pytest.mark.parametrize("limit", [None, 1000, 10])
+def test_the_share_is_of_the_rows_that_are_done_and_not_of_those_that_are_read(write_jsonl, limit):
+    table = write_jsonl([{"question": "q", "contexts": ["c"], "answer": "a"}] * 12)
+    shares = []
+    plan = plan_from(
+        {"data": table, "metrics": [SlowMetric()], "limit": limit},
+        on_row=lambda progress: shares.append(progress.share_done),
+    )
+    rows = run(plan).rows
+
+    assert shares == [pytest.approx(row / rows) for row in range(1, rows + 1)]
 
 
 def do(progress, rows):

@@ -40,7 +40,7 @@ _Share: TypeAlias = Annotated[
     Text, Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random.")
 ]
 _Compare: TypeAlias = Annotated[
-    File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, in the report.")
+    File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, here and in the report.")
 ]
 _By: TypeAlias = Annotated[
     Texts, Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once.")
@@ -97,7 +97,7 @@ def evaluate(
     Columns of Ragas, DeepEval, TruLens and LangSmith, and RagRecords as JSON, are recognised by their names.
 
     Exit codes: 0 done; 1 nothing was scored, a gate failed (--fail-under, --min-passing, --none-below), or scores could
-    not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
+    not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C or SIGTERM, and what is done is kept.
     """
     options = Namespace(**locals())
     with _errors_shown("evaluate"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from ragspan.evaluate.evaluation import Evaluation, parts
 from ragspan.evaluate.gates import check_gates, parse_gates, require_metrics
 from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.progress import progress_on_stderr
-from ragspan.evaluate.report import write_report
+from ragspan.evaluate.report import compare, write_report
 from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.running import run
 from ragspan.evaluate.scoring import plan_from
@@ -58,11 +59,14 @@ class _ToTrace:
 
 def evaluate_table(options: Namespace) -> int:
     """Do what the options of the command ask for; returns the exit code."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _evaluate_table(options)
     except KeyboardInterrupt:  # before the first row, or for the second time
         _tell([_how_to_continue(options)])
         return _INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _evaluate_table(options: Namespace) -> int:
@@ -96,8 +100,11 @@ def _evaluate_table(options: Namespace) -> int:
     if not evaluation.is_complete:
         _tell([_how_to_continue(options, evaluation.rows)])
         return _INTERRUPTED
+    if baseline is not None:
+        _print(map(str, compare(evaluation, baseline).metrics))
     if options.report is not None:
         write_report(evaluation, options.report, baseline=baseline, gates=results)
+    _tell(f"written: {path}" for path in (options.output, options.report, options.json) if path is not None)
     if options.output is not None and evaluation.has_passing:
         _tell(["some rows failed: the same command with --resume judges only these again"])
     if not evaluation.is_scored:
@@ -126,6 +133,13 @@ def agree_with_labels(options: Namespace) -> int:
     found = agreement(evaluation, with_all=is_chosen)
     rows = evaluation.rows + evaluation.bad_row_count
     _print([f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
+    for one in found.metrics if found else ():
+        if left := len(evaluation.labels) - one.labels:
+            _print(
+                [
+                    f"{one.metric} has no score for {left:,} of these (of all rows: {evaluation.summary[one.metric].reasons})"
+                ]
+            )
     _write_json(options.json, found)
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
@@ -159,8 +173,6 @@ def _check_files(options: Namespace) -> None:
             raise ConfigurationError(
                 f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
             )
-    if options.compare is not None and options.report is None:
-        raise ConfigurationError("--compare puts two runs side by side in a report: give --report FILE.html, too")
     if options.report is not None and options.report.suffix.lower() not in {".html", ".htm"}:
         raise ConfigurationError(
             f"--report is {str(options.report)!r}, but a report is HTML: name it {options.report.stem}.html"
@@ -265,8 +277,8 @@ def _tell_bad_rows(evaluation: Evaluation) -> None:
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     partial = None if options.output is None else partial_of(options.output)
     if not rows and (partial is None or not partial.exists()):
-        return "Stopped by Ctrl-C before a row was done. Start again with the same command."
-    done = f"Stopped by Ctrl-C after {counted(rows, 'row', grouped=True)}" if rows else "Stopped by Ctrl-C"
+        return "Stopped before a row was done. Start again with the same command."
+    done = f"Stopped after {counted(rows, 'row', grouped=True)}" if rows else "Stopped"
     if partial is None:
         return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
     return f"{done}. What is done is saved in {partial}: continue with the same command and --resume."

@@ -47,6 +47,8 @@ class Evaluation:
     or `unreadable` for bad rows."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """What failures said, by their type: the first of each."""
+    labelled: int = 0
+    """Rows that pass or fail at least one metric."""
     failing: int = 0
     """Rows that fail at least one metric."""
     judged: Mapping[str, int] = field(default_factory=dict)
@@ -220,7 +222,8 @@ def _headline(evaluation: Evaluation) -> str:
     if len(evaluation.judged) == 1:
         text += f" by {next(iter(evaluation.judged))}"
     elif evaluation.judged:
-        text += f" ({', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.items())})"
+        text += f": {', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.items())}"
+        text += " (some by more than one)" if sum(evaluation.judged.values()) > done - skipped else ""
     if skipped:
         text += f", {skipped:,} skipped ({named_counts(evaluation.skipped)})"
     new_rows = done - evaluation.resumed
@@ -231,7 +234,8 @@ def _headline(evaluation: Evaluation) -> str:
         text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
     usage = evaluation.usage
     if usage.requests:
-        text += f"; {usage.requests:,} requests, {usage.input_tokens + usage.output_tokens:,} tokens"
+        text += f"; {'in all runs ' if evaluation.resumed else ''}{counted(usage.requests, 'request', grouped=True)}"
+        text += f", {usage.input_tokens + usage.output_tokens:,} tokens"
     return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
 
 

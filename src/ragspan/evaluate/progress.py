@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from ragspan.counted import counted
 from ragspan.evaluate.evaluation import Evaluation, duration
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import SKIPPED_REASONS, MetricTally
@@ -40,7 +41,7 @@ class RunProgress:
         """Rows that the embedded judge has read to tell which ones the judge is asked about; records that were evaluated; of these and
         the bad rows those of earlier runs; bad rows."""
         self.share_done: float | None = None
-        """Of the table, from 0 to 1; None where its size is not known."""
+        """The share of the table's rows that are done, from 0 to 1; None where its size is not known."""
         self.is_reading = False
         """Whether the embedded judge reads the rows, and none is done yet."""
         self.outage: str | None = None
@@ -49,7 +50,7 @@ class RunProgress:
         self._shared = frozenset(shared)
         self.tallies = {metric: MetricTally(has_share=metric in shared) for metric in metrics}
         self._groups: dict[str, dict[str, dict[str, MetricTally]]] = {name: {} for name in by}
-        self._failing = self._passing = 0
+        self._labelled = self._failing = self._passing = 0
         self._failures: dict[str, str] = {}
         self._labels: dict[int, bool] = {}
         self._bad_rows: list[BadRow] = []
@@ -70,10 +71,11 @@ class RunProgress:
                 self._bad_rows.append(done)
             return
         self.rows += 1
+        scores = done.scores.values()
+        self._labelled += any(one.label for one in scores)
         self._failing += bool(done.failing)
         if done.label is not None:
             self._labels[done.row] = done.label
-        scores = done.scores.values()
         judges = {named_judge(one) for one in scores} | {one.screen.judge for one in scores if one.screen}
         self._judged.update(judge for judge in judges if judge is not None)
         counting, skipped = [self.tallies, *self._groups_of(done)], []
@@ -117,6 +119,7 @@ class RunProgress:
             bad_row_count=self.bad_row_count,
             skipped=dict(self._skipped.most_common()),
             failures=self._failures,
+            labelled=self._labelled,
             failing=self._failing,
             judged=dict(self._judged.most_common()),
             resumed=self.resumed,
@@ -167,8 +170,8 @@ def _words(progress: RunProgress, done: int, seconds: float) -> str:
     share = progress.share_done
     percent = "" if share is None else f" ({share:.0%})"
     if progress.is_reading:
-        return f"{progress.read:,} rows read by the embedded judge{percent}"
-    parts = [f"{progress.done:,} rows{percent}"]
+        return f"{counted(progress.read, 'row', grouped=True)} read by the embedded judge{percent}"
+    parts = [f"{counted(progress.done, 'row', grouped=True)}{percent}"]
     if progress.outage is not None:
         return f"{parts[0]} · {progress.outage}"
     if done and seconds > 0:

@@ -246,6 +246,7 @@ def _listed(paths: Paths) -> str:
 
 
 def _hint(*parts: str) -> str:
-    options = [f"{part}_column= or --{part}-column" for part in parts]
+    names = ["by" if part == "by" else f"{part}_column" for part in parts]
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
     several = "; contexts in several columns: give it once for each" if "contexts" in parts else ""
-    return f"name the right one with {', '.join(options)}{several}"
+    return f"name the right one with {options}, or in Python {names[0]}={several}"

@@ -184,7 +184,8 @@ class _Run:
         self._plan, self._writer, self._share_read = plan, writer, table.share_read
         self._screens: Mapping[str, Metric | None] = {} if plan.share is None else screens_of(plan.metrics)
         self.progress = RunProgress([metric.name for metric in plan.metrics], plan.by, {*self._screens})
-        self._total = min((known for known in (table.count, plan.limit) if known is not None), default=None)
+        self._totals = [known for known in (table.count, plan.limit) if known is not None]
+        self._read = 0
         self._retry = OutageRetry(plan.patience)
         self._paid = {metric.name for metric in plan.metrics if any(spenders_of(metric))}
         self._emission = EmitterGroup(plan.emitters, ThrottledLog())
@@ -220,8 +221,10 @@ class _Run:
         self._tell(self.progress.done)
 
     def _tell(self, rows: int) -> None:
-        is_known = self._total is not None
-        self.progress.share_done = min(rows / max(self._total or 0, 1), 1.0) if is_known else self._share_read()
+        # Rows are read before they are done; those that a file still has are as large as those that are read.
+        of_file, shares = self._share_read(), [rows / max(total, 1) for total in self._totals]
+        shares += [] if of_file is None else [of_file * rows / max(self._read, 1)]
+        self.progress.share_done = min(max(shares), 1.0) if shares else None
         self._plan.on_row(self.progress)
 
     async def _screened(self, rows: Iterator[_Row], decisions: TableDecisions) -> Iterator[_Row]:
@@ -248,7 +251,7 @@ class _Run:
         self.progress.is_reading = True
         with self._engine([metric for metric in self._screens.values() if metric is not None], None) as engine:
             await self._in_order(rows, read, note)
-        self.progress.is_reading, self._total = False, self.progress.read
+        self.progress.is_reading = False
 
         def decided() -> Iterator[_Row]:
             for row, reason in zip(self._writer.rows(), decisions.asked(), strict=True):
@@ -307,9 +310,13 @@ class _Run:
         """Do some work on each row, on many at the same time, and note each one and what became of it in their order."""
         max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self._plan.settings.concurrency)
         waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
+        self._read = 0
         try:
             for row in chain(rows, [None]):
-                if row is not None:
+                if row is None:
+                    self._totals.append(self._read)
+                else:
+                    self._read += 1
                     waiting.append((row, asyncio.create_task(work(row))))
                     await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
                 while waiting and (row is None or len(waiting) >= max_rows or waiting[0][1].done()):

@@ -144,9 +144,14 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         reason = f"http_{reply.status}"
     except (Unavailable, TimeoutError) as trouble:
         reason = str(trouble) if isinstance(trouble, Unavailable) else "timeout"
+    except ConfigurationError:
+        raise ConfigurationError(f"{tool} is asked with the package requests: pip install 'ragspan[{tool}]'") from None
     meaning = _MEANINGS.get(reason)
     kind = ReplyTooLarge if reason == TOO_LARGE else TableError
-    raise kind(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")
+    # MLflow takes a search by POST, too.
+    done = "written" if method == "POST" and not path.endswith("/search") else "read"
+    where = f"{client.endpoint.url}{path}"
+    raise kind(f"{tool} cannot be {done}: {reason}{f' ({meaning})' if meaning else ''}, at {where}")
 
 
 def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:

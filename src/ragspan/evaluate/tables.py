@@ -204,7 +204,7 @@ def _json_table(lines: _Lines, name: str, ending: str) -> Table:
     def rows() -> Iterator[tuple[int, Any]]:
         for at, line in lines if begin.startswith(f'{{"{RUN}"') else chain([(number, begin)], lines):
             if line.strip():
-                value, trouble = _parsed(line)
+                value, trouble = _parsed(line.rstrip())
                 is_row = isinstance(value, dict)
                 why = trouble and f"it {trouble}"
                 yield at, value if is_row else why or f"it is {kind_of(value)}, but should be an object"

@@ -113,7 +113,7 @@ class Endpoint:
         again |= {"headers": headers, "secrets": secrets, "timeout": timeout, "max_retries": max_retries}
         self._again = None if client is not None else partial(Endpoint, base_url, **again)
         self._path = path
-        self._key_advice = " or ".join(("check the key: api_key=, RAGSPAN_JUDGE_API_KEY", *key_variables))
+        self._key_advice = "check the key: " + " or ".join(("RAGSPAN_JUDGE_API_KEY", *key_variables, "api_key="))
         address_used = str(client.base_url) if client is not None else base_url or ""
         self._secrets: list[object] = [*secrets_in_url(address_used), *secrets]
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ragspan.config import Settings
 from ragspan.counted import counted
-from ragspan.outcomes import MetricFailure, Outcome, Score, ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentOptions
@@ -134,6 +134,8 @@ def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text
 
 def reason_of(outcome: Outcome) -> str:
     """Why there is no score, in one of few words."""
+    if isinstance(outcome, NotApplicable) and outcome.reason == "answer_error" and outcome.detail:
+        return f"answer_error: {outcome.detail}"
     return outcome.error_type if isinstance(outcome, MetricFailure) else getattr(outcome, "reason", "")
 
 

@@ -55,7 +55,7 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
 
     most_listed = _MOST_LISTED if evaluation.failing else _LOWEST_LISTED
     listed = heapq.nsmallest(most_listed, counted(), key=lambda row: row.badness)
-    usual = evaluation.failing / max(evaluation.rows, 1)
+    usual = evaluation.failing / max(evaluation.labelled, 1)
     most = max(_COMMON * evaluation.rows, _LEAST_FAILING)
     topics = _shares({name: one for name, one in words.items() if one[1] <= most and one[0] / one[1] > usual})
     by, names = list(evaluation.by_dimension), {str(one["name"]) for one in topics}

@@ -25,7 +25,7 @@ _MANY_NOT_SCORED, _MANY_FAILURES = 0.2, 0.02
 """Of all answers; a metric that failed, where it should have had a score, is a fault in the judging."""
 _FEW_SCORES = 30
 """With fewer scores than that, all figures are rough."""
-_SMALLEST_GROUP, _CLEARLY_WORSE = 5, 0.1
+_SMALLEST_GROUP, _CLEARLY_WORSE = 10, 0.1
 """Labelled answers of a group, below which its share says little, and by how much more of them fail than of all."""
 
 
