@@ -1,4 +1,4 @@
-"""Prints each scored answer as a card, for users who have no tracing tool yet.
+"""Prints each scored answer as a card, for users who have no tracing tool yet: on a terminal, or in a notebook's cell.
 
 Nothing of it leaves the machine, so a card shows question, response and reasons unless `capture_content` is set to false.
 """
@@ -10,7 +10,7 @@ import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +19,7 @@ from ragspan.config import Settings
 from ragspan.counted import counted
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
+from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.values import bounded, legible
@@ -32,7 +33,7 @@ _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConsoleEmitter(ContentOptions, ScoreEmitter):
-    """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
+    """Prints scored answers, in colours on a terminal and as plain lines elsewhere; in Jupyter in the cell that asked.
 
     Texts are shown unless `capture_content`, or `RAGSPAN_CAPTURE_CONTENT`, is false: they stay on the machine.
 
@@ -41,7 +42,7 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
     """
 
     file: TextIO | None = None
-    """Prints there; None means the `sys.stdout` of the moment."""
+    """Prints there; None means the notebook's cell, or the `sys.stdout` of the moment."""
     _has_hinted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -49,10 +50,19 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
             set_by_variable = Settings.from_environment().capture_content
             self.capture_content = True if set_by_variable is None else set_by_variable
         super().__post_init__()
+        self._cells = Cells.of_notebook() if self.file is None else None
+
+    def is_used_by(self, engine: Any) -> None:
+        """Know in which cell of a notebook this engine's answers were asked for."""
+        if self._cells is not None:
+            self._cells.watch(engine)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Print the answer with its outcomes, in one write. If the file is closed, it is not printed."""
         file, card = self.file or sys.stdout, Text("\n").join(self._lines(scored))
+        if self._cells is not None:
+            self._cells.show(card, asked_at_ns=scored.record.started_ns)
+            return
         with contextlib.suppress(OSError, ValueError):
             console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
             rendered = io.StringIO()  # Rich ends the program when it writes to a closed pipe

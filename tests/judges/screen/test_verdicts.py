@@ -25,8 +25,8 @@ def judge():
     return OverlapJudge()
 
 
-async def adherence(response, *contexts):
-    record = RagRecord(question="", contexts=contexts, response=response)
+async def adherence(response, *contexts, question=""):
+    record = RagRecord(question=question, contexts=contexts, response=response)
     return await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(record)
 
 
@@ -56,6 +56,21 @@ async def test_a_fail_quotes_the_response_and_the_context(context, response, our
     assert theirs in score.explanation
     assert score.explanation.startswith("The response ")
     assert score.explanation.endswith(".")
+
+
+async def test_yes_beside_a_sentence_that_denies_fails():
+    context = "The vaccine must not be mixed with other medicines in the same syringe."
+    score = await adherence("Yes, it may be mixed.", context, question="May the vaccine be mixed with other medicines?")
+
+    assert score.label == "fail"
+    assert context.rstrip(".") in score.explanation
+
+
+@pytest.mark.parametrize(("result", "label"), [("24", None), ("26", "fail")])
+async def test_a_written_equation_is_computed(result, label):
+    score = await adherence(f"Two tickets cost 2 x 12 = {result} euros.", "A ticket costs 12 euros.")
+
+    assert score.label == label
 
 
 RIGHT = [  # the context, and a right response that once was taken for a wrong one

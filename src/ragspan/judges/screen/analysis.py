@@ -17,6 +17,7 @@ from ragspan.judges.screen.contexts import (
     told_apart,
     within_bounds,
 )
+from ragspan.judges.screen.findings import YES
 from ragspan.judges.screen.grading import DECLINES, Grade, answer_score, declined, grade, is_unrelated, probability
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
@@ -180,7 +181,8 @@ class Analysis:
             return [Grade(sentence=claim.text, unsure=DECLINES) for claim in claims]
         _require_comparable(self.languages)
         response = Response(self.index, self.question, self.language, len(claims))
-        grades = [grade(claim, response) for claim in claims]
+        affirms = not YES.isdisjoint(one.lower() for one in self.language.tokens(self._stated[:20])[:1])
+        grades = [grade(claim, response, affirms=affirms and not at) for at, claim in enumerate(claims)]
         with contextlib.suppress(JudgeError):  # the others are in another language
             alone = [] if self._alone is None else self._alone.grade([claim.text for claim in claims])
             grades = (

@@ -29,7 +29,7 @@ class Finding:
     """What a claim says, and what a context says in its place."""
 
     kind: str
-    """`number`, `date`, `unit`, `absent number`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
+    """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
     response: str
     """The claim's words."""
     context: str = ""

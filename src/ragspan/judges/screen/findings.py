@@ -11,16 +11,18 @@ from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.denials import find_opposition
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.flags import find_conflict
-from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity
+from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
 from ragspan.judges.screen.roles import find_exchange
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
+from ragspan.text.vocabulary import word_set
 
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
 _NEAREST = 2
 _ABOUT, _ENOUGH = 0.4, 0.6
 """The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
+YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
 _AROUND = 3
 """Words before and after a denial that it may deny."""
 
@@ -68,6 +70,25 @@ def _is_common(word: str, response: Response) -> bool:
         return True
     known = response.language.key(word)
     return known in english().weekdays or known in english().units or word[:ROOT].lower() in response.roots
+
+
+# Denials
+
+
+def find_yes_beside_no(claim: Claim) -> Finding | None:
+    """After a yes, a context sentence about most of what the question and the claim are about that denies."""
+    asked = claim.response.asked
+    if not claim.response.lone or any(map(is_negation, claim.keys)):
+        return None
+    about = asked | claim.content
+    for place in claim.index.closest(about, _NEAREST):
+        keys = claim.index.keys_at(place)
+        content = content_of(keys)
+        denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
+        if denies and not asked.isdisjoint(content):
+            text = claim.index.text_at(place)
+            return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
+    return None
 
 
 # Other languages
@@ -129,6 +150,7 @@ def _denial_on_one_side(claim: Claim, sentence: Sentence) -> tuple[str, str, str
 
 
 FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
+    "equation": find_wrong_equation,
     "flag": _find_flag,
     "other number": find_other_quantity,
     "absent number": find_absent_number,
@@ -138,5 +160,5 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "other language": _find_in_other_language,
 }
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
-ALWAYS = frozenset({"flag", "other number"})
+ALWAYS = frozenset({"equation", "flag", "other number"})
 """Findings that count even where words do not show the rest."""

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 
 from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
-from ragspan.judges.screen.findings import ALWAYS, FINDERS
+from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
@@ -87,8 +87,8 @@ def probability(score: float, language: Language) -> float:
     return 1 / (1 + math.exp(_SLOPE * (language.middle - score)))
 
 
-def grade(sentence: Sentence, response: Response) -> Grade:
-    """What the contexts hold of a claim."""
+def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> Grade:
+    """What the contexts hold of a claim, which follows a yes if `affirms`."""
     turn()
     index, keys, language = response.index, sentence.keys, response.language
     declines = refuses(sentence.text, language)
@@ -111,6 +111,8 @@ def grade(sentence: Sentence, response: Response) -> Grade:
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
     finders = () if declines else [find for name, find in FINDERS.items() if unsure is None or name in ALWAYS]
     findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
+    if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
+        findings = (beside,)
     response.before = keys
     # A word that no context holds counts if it is neutral or restated, and half if it or its root is in question or contexts.
     # The stemmer of English undoes most inflection.

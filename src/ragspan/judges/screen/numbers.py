@@ -26,7 +26,9 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TIME = re.compile(r"(\d{1,2}):(\d\d)")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
 """More than a count of what an answer lists."""
-_EQUATION = re.compile(r"\d\s?%?\s?[+*/x\u00d7\u00f7\u00b7\u2212-]\s?\d[\d.,]*\s?%?\s?=\s?[$€£]?\s?\d")
+_EQUATION = re.compile(
+    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
+)
 _SUMMING = word_set(
     "total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas"
 )
@@ -137,6 +139,18 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
 
 
 # Numbers that follow from others
+
+
+def find_wrong_equation(claim: Claim) -> Finding | None:
+    """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
+    for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
+        one, other, result = (float(match[at].replace(",", "")) for at in (1, 3, 5))
+        quotient = one / other if other else result
+        values = {"+": one + other, "-": one - other, "\u2212": one - other, "/": quotient, "\u00f7": quotient}
+        value = values.get(match[2], one * other) / (_WHOLE if match[4] or "%" in match[0] else 1)
+        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[5] else 0.0051):
+            return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
+    return None
 
 
 def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:

@@ -47,6 +47,8 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
 def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     """A finding, with the response's words and the context's side by side."""
     ours = quoted(found.response)
+    if found.kind == "equation":
+        return f"The response computes {ours}, which makes {found.context}."
     if found.kind == "flag":
         return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
     place = found.place
