@@ -167,9 +167,7 @@ def _check_files(options: Namespace) -> None:
     require_apart({"the table": options.data, "the baseline of --compare": options.compare}, {**written, **partial})
     for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
-            raise ConfigurationError(
-                f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
-            )
+            raise ConfigurationError(f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}")
 
 
 # Failures ------------------------------------------------------------------------------------------------------------
@@ -191,7 +189,8 @@ def collect_failures(options: Namespace) -> str:
     try:
         added = _write(options.output, rows) if data_set is None else data_set.add(rows)
     except TableError as error:
-        raise TableError(f"nothing more was written to {options.output or options.to}: {error}") from None
+        told = f"nothing more was written to {options.to}: {error}"
+        raise error if data_set is None else TableError(told) from None
     there = len(rows) - added
     answers = counted(len(rows), "failing answer", grouped=True)
     known = f", {there:,} of which were there already" if there else ""
@@ -236,9 +235,7 @@ def _write(path: Path, rows: Sequence[dict[str, Any]]) -> int:
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError):
-        raise TableError(
-            f"{path} is not a table that ragspan failures wrote: give another name, or delete it"
-        ) from None
+        raise TableError(f"{path} is no table of ragspan failures: give another name, or delete it") from None
     new = [json.dumps(row) for row in rows if row[KEY] not in known]
     with replacing(path) as unfinished:
         unfinished.write_text("".join(f"{line}\n" for line in [*kept, *new]), encoding="utf-8")

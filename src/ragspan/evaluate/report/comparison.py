@@ -64,9 +64,7 @@ class MetricComparison:
         if self.mean is None:
             return f"{self.metric}: nothing to compare with the baseline"
         means = f"{self.mean:.3f}, and {self.baseline_mean:.3f} in the baseline: {self.verdict}"
-        newly = (
-            f"over {self.pairs:,} answers of both; {self.newly_failing:,} newly fail, {self.newly_passing:,} newly pass"
-        )
+        newly = f"over {self.pairs:,} of both; {self.newly_failing:,} newly fail, {self.newly_passing:,} newly pass"
         return f"{self.metric}: {means} ({newly})"
 
 
