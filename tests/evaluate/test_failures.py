@@ -59,7 +59,7 @@ def test_failing_answers_are_collected_once_with_what_is_wrong_and_keep_the_labe
         ([], "give a FILE, or a tool after --from"),
         (["r.jsonl"], "say where they go"),
         (["r.jsonl", "-o", "./r.jsonl"], "is the same file as the file of rows"),
-        (["r.jsonl", "-o", "other.jsonl"], "is no table of ragspan failures"),
+        (["r.jsonl", "-o", "other.jsonl"], "was not written by ragspan failures"),
         (["other.jsonl", "-o", "f.jsonl"], "is not a file of rows that this version of ragspan wrote"),
     ],
 )

@@ -235,7 +235,7 @@ def _write(path: Path, rows: Sequence[dict[str, Any]]) -> int:
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError):
-        raise TableError(f"{path} is no table of ragspan failures: give another name, or delete it") from None
+        raise TableError(f"{path} was not written by ragspan failures: give another name, or delete it") from None
     new = [json.dumps(row) for row in rows if row[KEY] not in known]
     with replacing(path) as unfinished:
         unfinished.write_text("".join(f"{line}\n" for line in [*kept, *new]), encoding="utf-8")
