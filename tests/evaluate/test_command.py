@@ -131,9 +131,7 @@ def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(
 
     assert f"written: {report}\n" in done.stderr
     for one in (done, bare):
-        assert (
-            "faithfulness: 0.500, and 0.500 in the baseline: no clear difference (over 2 answers of both" in one.stdout
-        )
+        assert "faithfulness: 0.500, and 0.500 in the baseline: no clear difference (over 2 of both" in one.stdout
 
 
 def test_requests_of_earlier_runs_are_said_to_be_of_all_runs():

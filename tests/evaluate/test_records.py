@@ -68,7 +68,7 @@ def test_parts_are_read_by_name_path_and_function(row, choices, expected):
         (
             {"frage": "", "fund": "", "antwort": ""},
             {},
-            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column, or in Python .*; contexts in several columns: give it once for each$",
+            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column, or in Python question_column=$",
         ),
     ],
 )

@@ -114,7 +114,7 @@ def _written_out(text: str) -> Any:
             written = None
             if _PRINTED.fullmatch(printed):
                 raise CellError(
-                    "hold a list as a program prints it, which cannot be read back: save the table as JSONL or Parquet"
+                    "hold a list as a program prints it, which cannot be read: save the table as JSONL or Parquet"
                 )
     has_text = isinstance(written, dict) and any(
         isinstance(written.get(key), str) for key in ("text", "page_content", "content")

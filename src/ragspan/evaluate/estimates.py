@@ -90,9 +90,7 @@ def estimate_rate(strata: Iterable[Stratum]) -> RateEstimate | None:
     for stratum in there:
         weight, share = stratum.answers / answers, stratum.failing / stratum.labels
         lower = upper = share
-        if (
-            not stratum.is_known
-        ):  # the more of a stratum is known, the less can differ: as many labels of endlessly many
+        if not stratum.is_known:  # as many labels of endlessly many answers; the more is known, the less can differ
             worth = stratum.labels * stratum.answers / (stratum.answers - stratum.labels)
             lower, upper = wilson_interval(share, worth)
         value += weight * share

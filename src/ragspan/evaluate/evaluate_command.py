@@ -101,7 +101,8 @@ def _evaluate_table(options: Namespace) -> int:
         _tell([_how_to_continue(options, evaluation.rows)])
         return _INTERRUPTED
     if baseline is not None:
-        _print(map(str, compare(evaluation, baseline).metrics))
+        found_both = compare(evaluation, baseline)
+        _print([*map(str, found_both.metrics), *found_both.cautions])
     if options.report is not None:
         write_report(evaluation, options.report, baseline=baseline, gates=results)
     _tell(f"written: {path}" for path in (options.output, options.report, options.json) if path is not None)
@@ -156,10 +157,6 @@ def _data(options: Namespace) -> Any:
         if options.project or options.since or options.to_trace:
             raise ConfigurationError("--project, --since and --to-trace are about a tool: name it after --from")
         return options.data
-    if options.label_column is not None:
-        raise ConfigurationError(
-            "--label-column is about a FILE: `ragspan labels pull` makes one of a tool's annotations"
-        )
     return (stored.record for stored in stored_answers(options.source, options.project, options.since))
 
 
@@ -170,13 +167,7 @@ def _check_files(options: Namespace) -> None:
     require_apart({"the table": options.data, "the baseline of --compare": options.compare}, {**written, **partial})
     for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
-            raise ConfigurationError(
-                f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
-            )
-    if options.report is not None and options.report.suffix.lower() not in {".html", ".htm"}:
-        raise ConfigurationError(
-            f"--report is {str(options.report)!r}, but a report is HTML: name it {options.report.stem}.html"
-        )
+            raise ConfigurationError(f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}")
 
 
 # Failures ------------------------------------------------------------------------------------------------------------
@@ -195,7 +186,11 @@ def collect_failures(options: Namespace) -> str:
     elif data_set is None:
         raise ConfigurationError(f"--to is {options.to!r}, but should be phoenix:NAME or mlflow:NAME")
     rows = list({row[KEY]: row for row in _failing(options)}.values())
-    added = _write(options.output, rows) if data_set is None else data_set.add(rows)
+    try:
+        added = _write(options.output, rows) if data_set is None else data_set.add(rows)
+    except TableError as error:
+        told = f"nothing more was written to {options.to}: {error}"
+        raise error if data_set is None else TableError(told) from None
     there = len(rows) - added
     answers = counted(len(rows), "failing answer", grouped=True)
     known = f", {there:,} of which were there already" if there else ""
@@ -240,9 +235,7 @@ def _write(path: Path, rows: Sequence[dict[str, Any]]) -> int:
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError):
-        raise TableError(
-            f"{path} is not a table that ragspan failures wrote: give another name, or delete it"
-        ) from None
+        raise TableError(f"{path} was not written by ragspan failures: give another name, or delete it") from None
     new = [json.dumps(row) for row in rows if row[KEY] not in known]
     with replacing(path) as unfinished:
         unfinished.write_text("".join(f"{line}\n" for line in [*kept, *new]), encoding="utf-8")
@@ -276,12 +269,10 @@ def _tell_bad_rows(evaluation: Evaluation) -> None:
 
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     partial = None if options.output is None else partial_of(options.output)
-    if not rows and (partial is None or not partial.exists()):
-        return "Stopped before a row was done. Start again with the same command."
     done = f"Stopped after {counted(rows, 'row', grouped=True)}" if rows else "Stopped"
-    if partial is None:
-        return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
-    return f"{done}. What is done is saved in {partial}: continue with the same command and --resume."
+    if partial is not None and partial.exists():
+        return f"{done}. What is done is saved in {partial}: continue with the same command and --resume."
+    return f"{done}. No scores are saved{'' if partial else ': with --output FILE a run can be continued later'}."
 
 
 def _write_json(path: Path | None, figures: Any) -> None:

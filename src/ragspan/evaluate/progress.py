@@ -22,7 +22,6 @@ from ragspan.telemetry.semconv import DIMENSION_OTHER
 from ragspan.usage import Usage
 
 _BAD_ROWS_KEPT = 10_000
-_FAILURES_KEPT = 100  # types
 _TERMINAL_PAUSE, _LINE_PAUSE, _WAITING_PAUSE = 0.2, 10.0, 60.0
 """Seconds between two times on a terminal, two lines of a log, and two that say that a judge is waited for."""
 
@@ -86,8 +85,7 @@ class RunProgress:
             self.usage += outcome.usage or Usage()
             if isinstance(outcome, MetricFailure):
                 skipped.append(outcome.error_type)
-                if len(self._failures) < _FAILURES_KEPT:
-                    self._failures.setdefault(outcome.error_type, outcome.message)
+                self._failures.setdefault(outcome.error_type, outcome.message)
             elif isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS:
                 skipped.append(outcome.reason)
         self._skipped.update(skipped[:1])

@@ -248,5 +248,4 @@ def _listed(paths: Paths) -> str:
 def _hint(*parts: str) -> str:
     names = ["by" if part == "by" else f"{part}_column" for part in parts]
     options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-    several = "; contexts in several columns: give it once for each" if "contexts" in parts else ""
-    return f"name the right one with {options}, or in Python {names[0]}={several}"
+    return f"name the right one with {options}, or in Python {names[0]}="

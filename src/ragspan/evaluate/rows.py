@@ -242,7 +242,7 @@ class RowWriter:
             self.path.replace(self._output)
         except OSError as error:
             raise TableError(
-                f"{self._output} cannot be written: {error.strerror or error}; all rows are in {self.path}"
+                f"{self._output} cannot be written: {error.strerror or error}; rows are in {self.path}"
             ) from None
         self.path = self._output
 
@@ -265,7 +265,7 @@ class RowWriter:
                 raise TableError(f"the table ends before row {done.row}, which {self.path} has: it is another one")
             if isinstance(row, BadRow) or row.row != done.row or _texts(row.record) != _texts(done.record):
                 raise TableError(
-                    f"row {row.row} is not what it was when {self.path} was written, so that run cannot be continued"
+                    f"row {row.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
             record = replace(row.record, record_id=done.record.record_id)
             yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)

@@ -150,7 +150,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     kind = ReplyTooLarge if reason == TOO_LARGE else TableError
     # MLflow takes a search by POST, too.
     done = "written" if method == "POST" and not path.endswith("/search") else "read"
-    where = f"{client.endpoint.url}{path}"
+    where = f"{method} {client.endpoint.url}{path}"
     raise kind(f"{tool} cannot be {done}: {reason}{f' ({meaning})' if meaning else ''}, at {where}")
 
 

@@ -79,9 +79,6 @@ class MetricSummary:
     """Scores from 0.0 to below 0.1, and so on; 1.0 belongs to the last ones."""
     unlabelled_histogram: Sequence[int] = ()
     """Of these, the ones that neither pass nor fail."""
-    box: Sequence[float] = ()
-    """The lower whisker, the lower quartile, the upper quartile, the upper whisker; a whisker is at most one and a half times as long as
-    the box."""
     causes: Mapping[str, int] = field(default_factory=dict)
     """Scores that fail by their cause, where it is known, the most frequent first."""
     asked: AskedFigures | None = None
@@ -143,7 +140,6 @@ class MetricTally:
     def __init__(self, *, has_share: bool = False) -> None:
         self._has_share = has_share
         self._scores = array("d")
-        self._total = 0.0
         self._labels: Counter[Label | None] = Counter()
         self._open_bins: Counter[int] = Counter()
         self._threshold: float | None = None
@@ -166,7 +162,6 @@ class MetricTally:
             self._not_scored[counted.reason] += 1
         elif counted is not None:
             self._scores.append(counted.value)
-            self._total += counted.value
             self._labels[counted.label] += 1
             if counted.label is None:
                 self._open_bins[_bin(counted.value)] += 1
@@ -191,8 +186,8 @@ class MetricTally:
 
     @property
     def mean(self) -> float | None:
-        """So far, up to the rounding of a running sum."""
-        return self._total / len(self._scores) if self._scores else None
+        """So far."""
+        return statistics.fmean(self._scores) if self._scores else None
 
     def summary(self, metric: str) -> MetricSummary:
         not_scored = dict(sorted(self._not_scored.items(), key=lambda item: (-item[1], item[0])))
@@ -212,9 +207,6 @@ class MetricTally:
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
         bins = Counter(map(_bin, ordered))
-        lower, _, upper = statistics.quantiles(ordered if count > 1 else ordered * 2, n=4, method="inclusive")
-        reach = 1.5 * (upper - lower)  # as Tukey draws it
-        inside = [value for value in ordered if lower - reach <= value <= upper + reach]
         return MetricSummary(
             metric=metric,
             scored=count,
@@ -230,7 +222,6 @@ class MetricTally:
             threshold=self._threshold,
             histogram=[bins[place] for place in range(_BINS)],
             unlabelled_histogram=[self._open_bins[place] for place in range(_BINS)],
-            box=[inside[0], lower, upper, inside[-1]],
             causes=dict(self._causes.most_common()),
             asked=asked,
         )

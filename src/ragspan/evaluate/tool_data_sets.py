@@ -120,9 +120,7 @@ class _MLflowDataSet(DataSet):
         return HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)
 
     def _stored(self, client: HttpClient) -> list[dict[str, Any]] | None:
-        # A name with both kinds of quotes cannot be written in MLflow's language of filters.
-        quote = '"' if "'" in self.name else "'"
-        search = {"filter_string": f"name = {quote}{self.name}{quote}"}
+        search = {"filter_string": f'name = "{self.name}"'}
         found = asked(client, "mlflow", "POST", f"{_MLFLOW}/search", json=search).get("datasets", ())
         self._id = next((str(one["dataset_id"]) for one in found if one["name"] == self.name), None)
         if self._id is None:

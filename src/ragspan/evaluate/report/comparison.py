@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from ragspan.counted import counted
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import ResultFile, named_judge
 from ragspan.evaluate.summaries import deviation_of
@@ -64,9 +63,9 @@ class MetricComparison:
     def __str__(self) -> str:
         if self.mean is None:
             return f"{self.metric}: nothing to compare with the baseline"
-        means = f"{self.metric}: {self.mean:.3f}, and {self.baseline_mean:.3f} in the baseline: {self.verdict}"
-        newly = f"{self.newly_failing:,} newly fail, {self.newly_passing:,} newly pass"
-        return f"{means} (over {counted(self.pairs, 'answer', grouped=True)} of both; {newly})"
+        means = f"{self.mean:.3f}, and {self.baseline_mean:.3f} in the baseline: {self.verdict}"
+        newly = f"over {self.pairs:,} of both; {self.newly_failing:,} newly fail, {self.newly_passing:,} newly pass"
+        return f"{self.metric}: {means} ({newly})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
