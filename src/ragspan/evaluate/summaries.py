@@ -79,6 +79,9 @@ class MetricSummary:
     """Scores from 0.0 to below 0.1, and so on; 1.0 belongs to the last ones."""
     unlabelled_histogram: Sequence[int] = ()
     """Of these, the ones that neither pass nor fail."""
+    box: Sequence[float] = ()
+    """The lower whisker, the lower quartile, the upper quartile, the upper whisker; a whisker is at most one and a half times as long as
+    the box."""
     causes: Mapping[str, int] = field(default_factory=dict)
     """Scores that fail by their cause, where it is known, the most frequent first."""
     asked: AskedFigures | None = None
@@ -207,6 +210,9 @@ class MetricTally:
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
         bins = Counter(map(_bin, ordered))
+        lower, _, upper = statistics.quantiles(ordered if count > 1 else ordered * 2, n=4, method="inclusive")
+        reach = 1.5 * (upper - lower)  # as Tukey draws it
+        inside = [value for value in ordered if lower - reach <= value <= upper + reach]
         return MetricSummary(
             metric=metric,
             scored=count,
@@ -222,6 +228,7 @@ class MetricTally:
             threshold=self._threshold,
             histogram=[bins[place] for place in range(_BINS)],
             unlabelled_histogram=[self._open_bins[place] for place in range(_BINS)],
+            box=[inside[0], lower, upper, inside[-1]],
             causes=dict(self._causes.most_common()),
             asked=asked,
         )

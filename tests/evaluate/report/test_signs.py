@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan import NotApplicable
+from ragspan import NotApplicable, Score
 from ragspan.evaluate.report.signs import signs_of
-from ragspan.outcomes import MetricFailure
+from ragspan.outcomes import Cause, MetricFailure
 
 ABSENT, FAILED = NotApplicable(reason="no_contexts"), MetricFailure(error_type="timeout", message="too slow")
 
@@ -60,3 +60,11 @@ def test_the_worst_group_is_named_where_ten_answers_have_a_label(answered, evalu
     found = {sign.title: sign.figures for sign in signs_of(evaluation_of(rows, by=("source",)))}
 
     assert found.get("The worst group: source wiki") == figures
+
+
+def test_the_commonest_cause_is_named(answered, evaluation_of):
+    bad = Score(value=0.1, threshold=0.5, causes=(Cause(kind="lost_before_prompt"),))
+    rows = [answered(row, {"a": bad if row <= 8 else 0.9}) for row in range(1, 31)]
+    found = {sign.title: sign.figures for sign in signs_of(evaluation_of(rows))}
+
+    assert found["The commonest cause: lost before prompt"] == "8 of the 8 failing answers whose cause is known."

@@ -67,6 +67,10 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         open_ones = f"; {worst.unlabelled}" if worst.unlabelled else ""
         figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}{open_ones}); no metric fails more."
         yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
+    causes = max((one.causes for one in by_metric.values()), key=lambda one: sum(one.values()))
+    for cause, count in list(causes.items())[:1]:
+        figures = f"{count:,} of the {sum(causes.values()):,} failing answers whose cause is known."
+        yield _sign(f"The commonest cause: {cause.replace('_', ' ')}", figures, is_high=False)
     groups = [
         (one.failing / one.labelled, one.labelled, name, value, one)
         for name, values in evaluation.by_dimension.items()
