@@ -1,9 +1,9 @@
-"""What the embedded judge says of answers as assistants write them, in one file of rows.
+"""What the embedded judge's verdicts are worth on answers as assistants write them.
 
-    python benchmarks/realistic.py FILE [--developed GROUP ...] [--failures]
+    python benchmarks/realistic.py FILE [--failures]
 
-Each row of FILE has `id` (the group, a hyphen, a number), `question`, `contexts`, `response` and `supported`. A table shows how many
-answers context adherence decides, and the balanced accuracy of these: of all groups, and of those that nobody developed on.
+Each row of FILE has `id`, `question`, `contexts`, `response`, and says whether people find it right: `supported`, or a `label` that is `right` or
+`wrong`. It prints how many fails and passes of context adherence are right, and how many of the wrong and of the right answers fail.
 `--failures` prints the explanation of each answer that fails, for a count by hand of those that name the error.
 """
 
@@ -12,12 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
+from collections import Counter
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from ragspan import RagRecord
 from ragspan.judges import OverlapJudge
@@ -25,46 +21,26 @@ from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import Score
 
 
-async def scored(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Score | None]]:
-    metric = ContextAdherence(OverlapJudge(), polls=1, causes=False)
-    found = []
-    for row in rows:
-        record = RagRecord(question=row["question"], contexts=row["contexts"], response=row["response"])
-        outcome = await metric.score(record)
-        found.append((row, outcome if isinstance(outcome, Score) else None))
-    return found
-
-
-def balanced_accuracy(decided: list[tuple[bool, bool]]) -> float:
-    """Of pairs of what people say and what the judge says."""
-    shares = []
-    for side in (True, False):
-        said = [passes == side for supported, passes in decided if supported == side]
-        shares.append(sum(said) / len(said) if said else 0.0)
-    return sum(shares) / len(shares)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="What the embedded judge says of answers as assistants write them.")
+async def main() -> None:
+    parser = argparse.ArgumentParser(description="What the embedded judge's verdicts are worth on realistic answers.")
     parser.add_argument("file", type=Path)
-    parser.add_argument(
-        "--developed", nargs="*", default=[], metavar="GROUP", help="groups that the judge was developed on"
-    )
     parser.add_argument("--failures", action="store_true")
     arguments = parser.parse_args()
-    results = asyncio.run(scored([json.loads(line) for line in arguments.file.read_text("utf-8").splitlines()]))
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    table = Table("groups", "answers", "decided", "balanced accuracy")
-    for name, developed in (("all", []), ("not developed on", arguments.developed)):
-        part = [(row, score) for row, score in results if row["id"].rpartition("-")[0] not in developed]
-        decided = [(bool(row["supported"]), score.label == "pass") for row, score in part if score is not None]
-        table.add_row(name, str(len(part)), str(len(decided)), f"{balanced_accuracy(decided):.3f}")
-    console.print(table)
-    for row, score in results if arguments.failures else ():
-        if score is not None and score.label == "fail":
-            side = "right" if row["supported"] else "wrong"
-            console.print(f"{row['id']} ({side}, {row.get('reason', '')}): {score.explanation}", markup=False)
+    metric = ContextAdherence(OverlapJudge(), polls=1, causes=False)
+    counts = Counter[tuple[bool, str | None]]()
+    for row in map(json.loads, arguments.file.read_text("utf-8").splitlines()):
+        is_right = row["supported"] if "supported" in row else row["label"] == "right"
+        record = RagRecord(question=row["question"], contexts=row["contexts"], response=row["response"])
+        outcome = await metric.score(record)
+        label = outcome.label if isinstance(outcome, Score) else None
+        counts[bool(is_right), label] += 1
+        if arguments.failures and label == "fail" and isinstance(outcome, Score):
+            print(f"{row['id']} ({'right' if is_right else 'wrong'}): {outcome.explanation}")
+    wrong, right = (sum(number for (side, _), number in counts.items() if side is one) for one in (False, True))
+    fails, passes = (counts[False, label] + counts[True, label] for label in ("fail", "pass"))
+    print(f"{counts[False, 'fail']} of {fails} fails are right, and {counts[True, 'pass']} of {passes} passes")
+    print(f"{counts[False, 'fail']} of {wrong} wrong answers fail, and {counts[True, 'fail']} of {right} right ones")
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())
