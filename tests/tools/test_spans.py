@@ -7,6 +7,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
+from waiting import until
 
 from ragspan.engine import ScoringEngine
 from ragspan.records import RagRecord
@@ -99,7 +100,7 @@ def test_an_exporter_that_hangs_delays_neither_exports_nor_the_shutdown(make_exp
     assert exporter.stats().waiting == 2
     exporter.shutdown()
     assert exporter.export(spans("three")) is SpanExportResult.FAILURE
-    assert exporter.stats().dropped == {"shutdown": 3}
+    until(lambda: exporter.stats().dropped == {"shutdown": 3}, what="the end of the try that was under way")
     assert inner.is_shut_down
 
 
