@@ -33,8 +33,7 @@ from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
 _MAX_SILENCE = 120.0  # seconds; loading a classifier's model takes a while
-_PAUSE = 2.0  # seconds from one start to the next
-_PAUSE_OF_FAILURE = 60.0  # seconds until a start is tried again
+_PAUSE, _PAUSE_OF_FAILURE = 2.0, 60.0  # seconds from one start to the next, and from one that failed
 _NO_HELPER = (
     "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) "
     "may take many times as long"

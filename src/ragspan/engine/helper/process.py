@@ -41,7 +41,6 @@ main({_SOCKET}, int(application))
 standard library."""
 _END_OF_A_KILLED, _LOOK_AGAIN = 1.0, 0.005  # seconds
 _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
-"""Variables for the start of the application's own interpreter."""
 
 
 class HelperProcess:
