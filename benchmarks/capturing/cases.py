@@ -158,7 +158,7 @@ class Cases:
         error = None
         try:
             yield
-        except NotComparableError:
+        except NotComparableError:  # the test asks for what this peer does not record
             pass
         except Exception as raised:  # noqa: BLE001 - the test's, the program's or the peer's
             error = f"{type(raised).__name__}: {raised}"[:300]

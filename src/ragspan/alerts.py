@@ -10,6 +10,7 @@ import json
 import math
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections import Counter, deque
 from collections.abc import Callable
@@ -37,7 +38,7 @@ _TIMEOUT: Final = 5.0  # seconds
 _MAX_TEXT: Final = 500  # characters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FailingAnswer:
     """An answer that fails, as evidence. Texts that may not leave the process are None."""
 
@@ -45,9 +46,9 @@ class FailingAnswer:
     trace_id: str | None
     metric: str
     score: float
-    finding: str | None
-    question: str | None
-    response: str | None
+    finding: str | None = None
+    question: str | None = None
+    response: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +133,8 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         deviation = math.sqrt(assumed * (1 - assumed) * (1 / _WINDOW + 1 / before))
         if abs(share - usual) > max(_DEVIATIONS * deviation, _LEAST_CHANGE):
             self._told_at = self.clock()
-            self._thread = threading.Thread(target=self._tell, args=[self._alert(share, usual)], daemon=True)
+            told = self._alert(share, usual)
+            self._thread = threading.Thread(target=self._tell, args=[told], name="ragspan-alert", daemon=True)
             try:
                 self._thread.start()
             except RuntimeError as error:  # the interpreter is ending, or has no thread left
@@ -148,10 +150,16 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
     def _answer(self, scored: ScoredRecord, metric: str, score: Score) -> FailingAnswer:
         record, span = scored.record, scored.span or scored.record.parent
         finding = self.content.explanation(score)
-        texts = (record.question, record.response) if self.content.allows("spans") else (None, None)
-        trace_id = None if span is None else format(span.trace_id, "032x")
-        shown = [bounded(text, _MAX_TEXT) if text else None for text in (finding, *texts)]
-        return FailingAnswer(record.record_id, trace_id, metric, float(score.value), *shown)
+        has_texts = self.content.allows("spans")
+        texts = {"question": record.question, "response": record.response} if has_texts else {}
+        shown = {name: bounded(text, _MAX_TEXT) for name, text in {"finding": finding, **texts}.items() if text}
+        return FailingAnswer(
+            record_id=record.record_id,
+            trace_id=None if span is None else format(span.trace_id, "032x"),
+            metric=metric,
+            score=float(score.value),
+            **shown,
+        )
 
     def _alert(self, share: float, usual: float) -> Alert:
         by_metric = Counter(name for failing in self._latest for name in failing)

@@ -93,9 +93,7 @@ def demo(
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def run(
-    program: Annotated[
-        list[str] | None, typer.Argument(help="A Python file, and what it is to be called with.")
-    ] = None,
+    program: Annotated[list[str] | None, typer.Argument(help="A Python file and its arguments.")] = None,
     module: Annotated[str | None, typer.Option("-m", help="A module, as for python -m, in place of a file.")] = None,
     *,
     quiet: Annotated[

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from waiting import until
 
 from ragspan.engine import EngineStats
 from ragspan_receiver.receiver import Receiver
@@ -33,13 +34,6 @@ class SmallSink:
     def stats(self):
         dropped = {"queue_full": self.pushed_out} if self.pushed_out else {}
         return EngineStats(submitted=len(self.records), queued=len(self.records), dropped=dropped)
-
-
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture

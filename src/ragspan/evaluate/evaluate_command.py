@@ -84,8 +84,9 @@ def _evaluate_table(options: Namespace) -> int:
     require_metrics(gates, [metric.name for metric in plan.metrics])
     emitters = [_ToTrace(emitter_from(options.source, plan.settings, None))] if options.to_trace else []
     with progress_on_stderr() as on_row:
-        begin = lambda columns: _tell([columns] if columns else [])  # noqa: E731
-        evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
+        evaluation = run(
+            replace(plan, emitters=emitters, on_begin=lambda columns: _tell(filter(None, [columns])), on_row=on_row)
+        )
     _tell_bad_rows(evaluation)
     for emitter in emitters:
         what = "the scores of" if emitter.is_flushed else "not everything was sent, and the log above says why: of"

@@ -119,7 +119,7 @@ def metrics_of(
     return metrics_from(settings, chosen, judge=judge)
 
 
-# One answer ----------------------------------------------------------------------------------------------------------
+# One answer
 
 
 def score(

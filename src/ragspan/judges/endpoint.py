@@ -158,6 +158,11 @@ class Endpoint:
             kind = "InvalidResponse" if isinstance(error, _ReportedError) else type(error).__name__
             words = self._with_advice(error, say(error))
             raise JudgeError(kind, words, outage=is_outage(error), status=status_of(error)) from None
+        except UnicodeEncodeError:
+            message = (
+                f"the request cannot be sent, because a header has a sign that HTTP does not know: {self._key_advice}"
+            )
+            raise JudgeError("InvalidRequest", message, outage=True) from None
         except (ValueError, RecursionError) as error:  # a body that is not JSON, or nests too deep
             message = f"the endpoint's answer cannot be read ({type(error).__name__}): check base_url"
             raise JudgeError("InvalidResponse", message, outage=True) from None

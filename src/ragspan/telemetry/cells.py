@@ -17,6 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ragspan.telemetry.emitter_protocols import Engine
+
 _MOST = 100  # cells that are remembered
 _WIDTH = 120
 _WAITING = Text("ragspan: the scores of this cell's answers appear here", style="dim")
@@ -40,7 +42,7 @@ class Cells:
     def __init__(self, shell: Any) -> None:
         self._kernel = shell.kernel
         self._lock = threading.Lock()
-        self._engines: list[Any] = []
+        self._engines: list[Engine] = []
         self._cells = [_Cell(self._kernel.get_parent(), 0)]
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._end)
@@ -55,7 +57,7 @@ class Cells:
         shell.__dict__["_ragspan_cells"] = made
         return made
 
-    def watch(self, engine: Any) -> None:
+    def watch(self, engine: Engine) -> None:
         """Know of the answers that this engine is given, so that the cell of one has its place."""
         self._engines.append(engine)
 

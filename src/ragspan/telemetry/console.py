@@ -10,7 +10,7 @@ import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -21,7 +21,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentOptions
-from ragspan.telemetry.emitter_protocols import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import Engine, ScoreEmitter
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
@@ -52,7 +52,7 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
         super().__post_init__()
         self._cells = Cells.of_notebook() if self.file is None else None
 
-    def is_used_by(self, engine: Any) -> None:
+    def is_used_by(self, engine: Engine) -> None:
         """Know in which cell of a notebook this engine's answers were asked for."""
         if self._cells is not None:
             self._cells.watch(engine)

@@ -14,6 +14,23 @@ from ragspan.records import RagRecord, SpanAnchor
 _EMITTERS = "ragspan_emitter"
 
 
+class Engine(Protocol):
+    """An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
+
+    @property
+    def exit_timeout(self) -> float:
+        """Seconds that the end of the process may wait for it."""
+        ...
+
+    def flush(self, timeout: float) -> bool:
+        """Finish its work within so many seconds; False if something may be left."""
+        ...
+
+    def stats(self) -> Any:
+        """Its `EngineStats`."""
+        ...
+
+
 class AnswerHandle(Protocol):
     """One answer at one emitter, from the start of its scoring.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 import weakref
 from dataclasses import dataclass
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider
@@ -25,7 +24,7 @@ from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.answer_spans import add_evaluation, end_answer, finish_answer, start_answer, start_steps
 from ragspan.telemetry.content import EmitterOptions
-from ragspan.telemetry.emitter_protocols import AnswerHandle
+from ragspan.telemetry.emitter_protocols import AnswerHandle, Engine
 from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid
 from ragspan.telemetry.providers import Providers, exports_spans
@@ -67,7 +66,7 @@ class OTelEmitter(EmitterOptions):
         self.is_closed = False
         self.exports_spans = True
         """As found when the last answer was started."""
-        self._engines: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._forget()
         watch_forks(self, OTelEmitter._forget)
 
@@ -75,7 +74,7 @@ class OTelEmitter(EmitterOptions):
         self.unfinished: dict[_AnswerSpan, tuple[Span, tuple[Span, ...]]] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
-    def is_used_by(self, engine: Any) -> None:
+    def is_used_by(self, engine: Engine) -> None:
         """Have this engine finish its work before the provider of spans is shut down."""
         self._engines.add(engine)
         exports_spans(self.tracer_provider or trace.get_tracer_provider(), self._engines, self._log)

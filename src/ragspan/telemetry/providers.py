@@ -28,6 +28,7 @@ from opentelemetry.trace import TracerProvider
 from ragspan.arguments import has_methods
 from ragspan.process import in_use
 from ragspan.telemetry import semconv
+from ragspan.telemetry.emitter_protocols import Engine
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog, log_line
 
@@ -120,7 +121,7 @@ class ProviderEnd:
 
     def __init__(self) -> None:
         self.is_over = False
-        self.engines: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         """Let the span pass."""
@@ -142,7 +143,7 @@ class ProviderEnd:
         return True
 
 
-def exports_spans(provider: Any, engines: Iterable[Any], log: ThrottledLog) -> bool:
+def exports_spans(provider: Any, engines: Iterable[Engine], log: ThrottledLog) -> bool:
     """Whether somebody gets the spans of this provider, which waits for these engines before it ends.
 
     Where that cannot be seen, it is taken to be so.

@@ -107,9 +107,7 @@ class MLflowEmitter(ScoreWriter):
             body = {"assessment": assessment | change, "update_mask": ",".join(change)}
             changed = self.client.call("PATCH", f"{path}/{assessment['assessment_id']}", json=body)
             reply = changed if changed.is_ok else reply
-        if (
-            _names_nothing(reply) or reply.status == _FORBIDDEN
-        ):  # what a server with users says of a trace that is not there
+        if _names_nothing(reply) or reply.status == _FORBIDDEN:  # a server with users refuses a trace that is not there
             return [SpanNotFound()]
         reply.expect("assessment", self.name)
         return [Delivered()]
