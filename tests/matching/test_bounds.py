@@ -84,3 +84,13 @@ def test_texts_that_repeat_themselves_without_end_leave_the_search_incomplete_ra
     prompts.find([f"{'a ' * 300}b{number}" for number in range(500)] + [f"{'a ' * 300}"])
 
     assert not prompts.is_complete
+
+
+def test_all_of_many_documents_in_a_long_prompt_are_found():
+    texts = [" ".join(f"word{number * factor % 7919}" for factor in range(1, 40)) for number in range(1, 2001)]
+    prompts = PromptTexts(["Answer by these.", "\n\n".join(texts), "A question."])
+
+    found = prompts.find(texts)
+
+    assert prompts.is_complete
+    assert all(len(own) == 1 and own[0].whole and own[0].part == 1 for own in found)

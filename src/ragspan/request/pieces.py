@@ -116,7 +116,15 @@ class _Cutter:
         self._placed = {(one.match.part, one.match.start): one for one in prompts.placed}
         self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
-        self._earlier = [call for call in self._models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]
+        earlier = [call for call in self._models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]
+        self._said: dict[str, list[ModelStep]] = {}
+        for call in earlier:
+            self._said.setdefault(call.said.strip(), []).append(call)
+        self._said_in: dict[int, list[tuple[int, str]]] = {}
+        """By the number of a part, where it has what models said."""
+        for said in filter(None, self._said):
+            for number, start in self._texts.places_of(said):
+                self._said_in.setdefault(number, []).append((start, said))
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
         self._results = [
             tool.result
@@ -187,7 +195,7 @@ class _Cutter:
             self._claim(number, Source.USER, *_spans(text, asked))
         spoken = [] if is_reply else list(_spoken_in(text))
         talk = [span for name, span in spoken if name in {"ai", "human"}]
-        quoting = self._lines_of_models(text)
+        quoting = self._lines_of_models(number, text)
         self._claim(number, Source.MODEL, *quoting)
         for result in self._results:
             for start, end in _spans(text, result):
@@ -203,15 +211,14 @@ class _Cutter:
         self._claim(number, Source.TEMPLATE, *_schemas_in(text))
         return quoting
 
-    def _lines_of_models(self, text: str) -> list[Span]:
+    def _lines_of_models(self, number: int, text: str) -> list[Span]:
         """Where models of this request speak by themselves, in lines of their own."""
         quoting: list[Span] = []
-        for call in self._earlier:
-            said = call.said.strip()
-            for start, end in _spans(text, said):
-                is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
-                if is_line and _is_own(said, [each for each in self._earlier if each.said.strip() == said]):
-                    quoting.append((start, end))
+        for start, said in self._said_in.get(number, ()):
+            end = start + len(said)
+            is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
+            if is_line and _is_own(said, self._said[said]):
+                quoting.append((start, end))
         return quoting
 
     def _mark_history(self, number: int) -> None:
@@ -304,7 +311,11 @@ class _Cutter:
         """The longer texts that models wrote by themselves into calls of tools."""
         written: dict[str, list[ModelStep]] = {}
         texts = (
-            (text.strip(), call) for call in self._earlier if call.reply for text in texts_in(call.reply.arguments)
+            (text.strip(), call)
+            for calls in self._said.values()
+            for call in calls
+            if call.reply
+            for text in texts_in(call.reply.arguments)
         )
         for text, call in islice(texts, _MAX_TEXTS):
             written.setdefault(text, []).append(call)
