@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from ragspan.engine.processing import DaemonThreads
+from ragspan.engine.threads import DaemonThreads
 from ragspan.exceptions import JudgeError
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.throttled_log import log_line

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ragspan.engine.processing import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_streams, error_text

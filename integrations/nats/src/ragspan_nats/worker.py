@@ -16,7 +16,7 @@ from opentelemetry.metrics import Observation
 
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
-from ragspan.engine.processing import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
 from ragspan.record_json import MAX_JSON
