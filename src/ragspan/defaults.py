@@ -58,7 +58,8 @@ def default_sink() -> RecordSink:
             if in_use.sink is None:
                 is_elsewhere = settings.sink is not None and settings.enabled
                 in_use.sink = sink_from(settings) if is_elsewhere else default_engine()
-    return in_use.sink
+    sink: RecordSink = in_use.sink
+    return sink
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
@@ -79,7 +80,8 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
 def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
     """Replace the engine or sink of handlers that are given none; returns the previous one."""
     with in_use.lock:
-        previous, in_use.sink, in_use.engine = in_use.sink, sink, None
+        previous: RecordSink | None = in_use.sink
+        in_use.sink, in_use.engine = sink, None
     return previous
 
 

@@ -7,14 +7,11 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import log_line
-
-if TYPE_CHECKING:
-    from ragspan.records import RecordSink
 
 _T = TypeVar("_T")
 
@@ -26,7 +23,7 @@ class InUse:
     """
 
     def __init__(self) -> None:
-        self.sink: RecordSink | None = None
+        self.sink: Any = None
         """Takes the captures of handlers that are given no sink: an engine, or the sink of `RAGSPAN_SINK`."""
         self.engine: Any = None
         """The `ScoringEngine` that `default_engine` has made where the sink is another one."""

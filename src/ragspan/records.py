@@ -5,17 +5,16 @@ All times are Unix nanoseconds. All text is the user's data and is never interpr
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan import field_names
 from ragspan.exceptions import ConfigurationError, RecordError
-from ragspan.messages import ErrorReport, Message, without_texts
+from ragspan.messages import ErrorReport, Message
 from ragspan.record_json import check_size, plain, write_json
 from ragspan.safe_copy import (
     class_name,
@@ -348,10 +347,6 @@ class RagRecord:
         rerankings = (reranking for reranking in self.rerankings if not reranking.is_filter)
         return (*self.tool_calls, *self.retrievals, *rerankings, *self.generations)
 
-    def without_step_texts(self) -> RagRecord:
-        """The same record without the texts that only spans show; `ragspan.messages` lists them."""
-        return cast("RagRecord", without_texts(self))
-
     @property
     def size_hint(self) -> int:
         """Bytes of memory of the record with all that it holds, found without reading its texts."""
@@ -375,16 +370,9 @@ class RagRecord:
 
         check_size(text)
         try:
-            return cast("RagRecord", _decoder().decode(text))
+            return msgspec.json.decode(text, type=cls)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise RecordError(f"this JSON is not a record: {error}") from None
-
-
-@functools.cache
-def _decoder() -> Any:
-    import msgspec
-
-    return msgspec.json.Decoder(RagRecord)
 
 
 class Capture(Protocol):

@@ -37,7 +37,7 @@ _IDENTITY: Final = frozenset(
         *("reason", "fallback", "error_type"),
     )
 )
-"""Fields of ragspan's classes that are no texts."""
+"""Fields of ragspan's classes that hold no text."""
 
 
 class RedactionError(RagspanError):
@@ -143,6 +143,6 @@ def _over(value: Any, redact: Redact) -> Any:
 
 @functools.cache
 def _identity_of(kind: type) -> frozenset[str]:
-    """The fields of this class that it has from ragspan's classes and that are no texts."""
+    """The fields of this class that it has from ragspan's classes, of those that hold no text."""
     bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "ragspan" and is_dataclass(base)]
     return _IDENTITY & {field.name for base in bases for field in fields(base)}
