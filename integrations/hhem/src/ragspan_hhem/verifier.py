@@ -88,6 +88,7 @@ class HHEMVerifier(Detector):
         """
         contexts = tuple(context.text for context in record.contexts or () if context.text.strip())
         pairs = [Pair(contexts, text) for text in texts] if contexts else []
+        answer = await asyncio.wrap_future(self._computer.ask(pairs))
         return [
             ClaimVerdict(
                 index=index,
@@ -96,7 +97,7 @@ class HHEMVerifier(Detector):
                 explanation=f"the contexts support it with a probability of {found.probability:.2f}"
                 + (f" [{found.remark}]" if found.remark else ""),
             )
-            for index, found in enumerate(await asyncio.wrap_future(self._computer.ask(pairs)))
+            for index, found in enumerate(answer)
         ]
 
 
