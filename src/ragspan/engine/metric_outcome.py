@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ragspan.arguments import with_article
 from ragspan.engine.threads import call_guarded
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.errors import is_plain_outage, status_of
+from ragspan.judges.llm.requests import is_outage, status_of
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
@@ -38,7 +38,7 @@ def failure_of(error: BaseException) -> MetricFailure:
     if isinstance(error, JudgeError):
         kind, outage = error.error_type, error.outage
     else:
-        kind, outage = type(error).__name__, isinstance(error, Exception) and is_plain_outage(error)
+        kind, outage = type(error).__name__, isinstance(error, Exception) and is_outage(error)
     return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))
 
 

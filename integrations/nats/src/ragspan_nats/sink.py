@@ -18,7 +18,7 @@ from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason, EngineStats
 from ragspan.engine.processing import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
 from ragspan.exceptions import RecordError
-from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.judges.background import with_prompt_evidence
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
