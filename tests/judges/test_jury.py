@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan import ConfigurationError, MetricFailure, RagRecord
 from ragspan.config import Settings
@@ -13,7 +14,6 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.testing import FakeJudge
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 

@@ -222,7 +222,7 @@ def _object_in(text: str) -> dict[str, Any] | None:
 
 
 def _objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """The first objects that stand in a text; none if it begins with one that is cut off, whose parts are no answers."""
+    """The first objects that stand in a text; none if it begins with one that is cut off, as its parts do not answer anything."""
     place = text.find("{")
     for _ in range(50):
         if place < 0:
