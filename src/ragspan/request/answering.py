@@ -32,7 +32,7 @@ _VERDICTS = {"yes", "true", "relevant", "correct", "good", "pass"} | {
 def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[list[ModelStep], bool]:
     """The calls whose words the caller received, and whether the response is theirs, in part or reworded.
 
-    If the words were changed on the way it is the likeliest call. A sentence of the program's own is no model's.
+    If the words were changed on the way it is the likeliest call. No model said a sentence of the program's own.
     """
     response = response or ""
     same = [call for call in models if call.said == response] if response else []

@@ -260,7 +260,7 @@ def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set
             in_documents.add(number)
         elif (
             stands_as_line(part, start, end)
-            or (  # one word of several, as grades and choices are, is no draft
+            or (  # not one word of several, as grades and choices are
                 is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end)
             )
         ):
