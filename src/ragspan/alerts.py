@@ -22,7 +22,7 @@ from opentelemetry.metrics import get_meter
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
@@ -83,7 +83,7 @@ class _Watching(EmitHandle):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AlertEmitter(ContentOptions, ScoreEmitter):
+class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Watches the share of failing answers.
 
     Raises:
@@ -149,8 +149,8 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
 
     def _answer(self, scored: ScoredRecord, metric: str, score: Score) -> FailingAnswer:
         record, span = scored.record, scored.span or scored.record.parent
-        finding = self.content.explanation(score)
-        has_texts = self.content.allows("spans")
+        finding = self.explanation(score)
+        has_texts = self.allows()
         texts = {"question": record.question, "response": record.response} if has_texts else {}
         shown = {name: bounded(text, _MAX_TEXT) for name, text in {"finding": finding, **texts}.items() if text}
         return FailingAnswer(

@@ -19,16 +19,10 @@ from ragspan.tools.writer import present
 
 __all__ = ["DatadogEmitter"]
 
-_PATH = "/api/intake/llm-obs/v2/eval-metric"
-_SITE = "datadoghq.com"
 _A_SITE = Rule(
     "a site such as 'datadoghq.eu', without https:// and without app. or api.",
     lambda site: re.fullmatch(r"(?!https?\b|app\.|api\.)[\w-]+(?:\.[\w-]+)+", site),
 )
-_OVERRIDE = "DD_LLMOBS_OVERRIDE_ORIGIN"
-_APP_NAMES = ("DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
-"""In this order. Datadog names the application of OpenTelemetry's spans by their service."""
-_NOT_IN_LABELS = re.compile(r"[^0-9A-Za-z_]")
 _MAX_LABEL = 200
 
 
@@ -62,13 +56,15 @@ class DatadogEmitter(ScoreWriter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._app = self.setting("ml_app", *_APP_NAMES)
+        # Datadog names the application of OpenTelemetry's spans by their service.
+        self._app = self.setting("ml_app", "DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 
     def server(self) -> Endpoint:
-        site = self.site or variable("DD_SITE") or _SITE
+        site = self.site or variable("DD_SITE") or "datadoghq.com"
         _A_SITE.check("site" if self.site else "DD_SITE", site)
         of_site = f"https://api.{site}"
-        name, url = self.address("base_url", *([] if self.site else [_OVERRIDE]), default=of_site)
+        overrides = [] if self.site else ["DD_LLMOBS_OVERRIDE_ORIGIN"]
+        name, url = self.address("base_url", *overrides, default=of_site)
         key = self.setting("api_key", "DD_API_KEY")
         return Endpoint.at("site" if url == of_site else name, url, headers={"dd-api-key": key}, timeout=self.timeout)
 
@@ -76,7 +72,7 @@ class DatadogEmitter(ScoreWriter):
         """Write the batch by one request; one that is too large, or has an evaluation that Datadog refuses, is split."""
         metrics = [self._evaluation_of(item) for item in batch]
         content = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
-        self.client.call("POST", _PATH, json=content).expect("data", self.name)
+        self.client.call("POST", "/api/intake/llm-obs/v2/eval-metric", json=content).expect("data", self.name)
         return [Delivered()] * len(batch)
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
@@ -96,7 +92,7 @@ class DatadogEmitter(ScoreWriter):
                 "ml_app": self._app,
                 "timestamp_ms": item.ended_ns // 1_000_000,
                 **outcome,
-                "assessment": item.label if item.label in {"pass", "fail"} else None,
+                "assessment": item.label,
                 "reasoning": item.explanation,
                 "tags": [f"{key}:{value}" for key, value in present(tags).items()],
                 "metadata": present({**item.metadata, "label": item.label}),
@@ -106,5 +102,5 @@ class DatadogEmitter(ScoreWriter):
 
 def label_of(metric: str) -> str:
     """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
-    label = _NOT_IN_LABELS.sub("_", metric)
+    label = re.sub("[^0-9A-Za-z_]", "_", metric)
     return (label if label[:1].isalpha() else f"m_{label}")[:_MAX_LABEL]

@@ -48,10 +48,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The tool will never take the item."""
+    """The tool will never take the item. The reason is one of few kinds: it becomes an attribute value."""
 
     reason: str
-    """One of few kinds: it becomes an attribute value."""
 
 
 WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected

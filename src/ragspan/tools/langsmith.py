@@ -23,7 +23,6 @@ from ragspan.tools.writer import present
 __all__ = ["LangSmithEmitter"]
 
 _CLOUD = "https://api.smith.langchain.com"
-_RUNS = choice("tracer", "spans").or_none()
 _NOT_FOUND, _CONFLICT = 404, 409
 _SOURCES = {semconv.ANNOTATOR_CODE: "api", semconv.ANNOTATOR_LLM: "model"}
 
@@ -59,7 +58,7 @@ class LangSmithEmitter(ScoreWriter):
     parallel = 4
 
     def __post_init__(self) -> None:
-        _RUNS.check_fields(self, "runs")
+        choice("tracer", "spans").or_none().check_fields(self, "runs")
         is_traced = "true" in {variable(*_names("TRACING")), variable(*_names("TRACING_V2"))}
         self.needs_span = not is_traced if self.runs is None else self.runs == "spans"
         self._project = self.project or variable(*_names("PROJECT"))
@@ -99,26 +98,7 @@ class LangSmithEmitter(ScoreWriter):
             self._project_id = projects.get(self._project)
             if self._project_id is None:  # a project comes into being with its first trace
                 return [SpanNotFound()]
-        feedback = self._feedback_of(item)
-        reply = self.client.call("POST", "/feedback", json=feedback)
-        if reply.status == _CONFLICT:
-            changes = {name: feedback.get(name) for name in ("score", "value", "comment")}
-            reply = self.client.call("PATCH", f"/feedback/{feedback['id']}", json=changes)
-        if reply.status == _NOT_FOUND and "detail" in reply.body:
-            return [SpanNotFound()]
-        reply.expect("id", self.name)
-        return [Delivered()]
-
-    def _traced_run(self, scored: ScoredRecord) -> UUID | None:
-        run_id = None if self.needs_span else scored.record.run_id
-        try:
-            return None if run_id is None else UUID(run_id)
-        except ValueError:  # of a record that came as JSON
-            return None
-
-    def _feedback_of(self, item: Annotation) -> dict[str, Any]:
-        """The feedback as LangSmith takes it; the annotation's span is the run."""
-        return present(
+        feedback = present(
             {
                 "id": str(uuid5(UUID(item.span_id), f"{item.record_id}\0{item.name}")),
                 "run_id": item.span_id,
@@ -131,6 +111,21 @@ class LangSmithEmitter(ScoreWriter):
                 "feedback_source": {"type": _SOURCES[item.annotator], "metadata": item.metadata},
             }
         )
+        reply = self.client.call("POST", "/feedback", json=feedback)
+        if reply.status == _CONFLICT:
+            changes: dict[str, Any] = {name: feedback.get(name) for name in ("score", "value", "comment")}
+            reply = self.client.call("PATCH", f"/feedback/{feedback['id']}", json=changes)
+        if reply.status == _NOT_FOUND and "detail" in reply.body:
+            return [SpanNotFound()]
+        reply.expect("id", self.name)
+        return [Delivered()]
+
+    def _traced_run(self, scored: ScoredRecord) -> UUID | None:
+        run_id = None if self.needs_span else scored.record.run_id
+        try:
+            return None if run_id is None else UUID(run_id)
+        except ValueError:  # of a record that came as JSON
+            return None
 
 
 def _names(setting: str) -> tuple[str, str]:

@@ -246,21 +246,21 @@ class Sender(Generic[Item]):
 
     def settle(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
         """Settle what the tool returned for the batch, or the exception that it raised."""
-        now = self._clock()
-        is_halved = isinstance(results, BatchRejected) and len(batch) > 1
-        if isinstance(results, BaseException) and not isinstance(results, BatchRejected):
+        now, error = self._clock(), results if isinstance(results, BaseException) else None
+        is_halved = isinstance(error, BatchRejected) and len(batch) > 1
+        if error is None or isinstance(error, BatchRejected):
+            self._failures_in_a_row = 0
+        else:
             self._failures += 1
             self._failures_in_a_row += 1
-            asked = results.retry_after if isinstance(results, Unavailable) else None
+            asked = error.retry_after if isinstance(error, Unavailable) else None
             pause = backoff(self._failures_in_a_row, longest=_LONGEST_PAUSE, draw=self._draw)
             if not self._is_last_try:
                 self._paused_until = now + max(pause, min(asked or 0.0, _MAX_RETRY_AFTER))
-        else:
-            self._failures_in_a_row = 0
         for place, entry in enumerate(batch):
             entry.in_flight = False
             self._in_flight.discard(entry.item.key)
-            if isinstance(results, BaseException) and not isinstance(results, Unavailable):
+            if error is not None and not isinstance(error, Unavailable):
                 entry.max_batch_size = max(1, len(batch) // 2)
             if entry.ended is None and not is_halved:  # else a later item has replaced it
                 self._settle_one(entry, results if isinstance(results, BaseException) else results[place], now)

@@ -87,8 +87,7 @@ class RetryingSpanExporter(SpanExporter):
         return self._sender.stats()
 
     def _write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
-        causes: list[str] = []
-        with hearing(causes.append):
+        with hearing() as causes:
             result = self.inner.export([item.span for item in batch])
         if result is not SpanExportResult.SUCCESS:
             raise ExportError(causes[0] if causes else "its exporter failed")
@@ -112,8 +111,6 @@ class _Item:
     def __init__(self, span: ReadableSpan) -> None:
         self.span = span
         self.key = id(span)
-        entries = [
-            *(span.attributes or {}).values(),
-            *(value for event in span.events for value in (event.attributes or {}).values()),
-        ]
-        self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in entries)
+        attributes = [span.attributes or {}, *(event.attributes or {} for event in span.events)]
+        values = [value for each in attributes for value in each.values()]
+        self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in values)

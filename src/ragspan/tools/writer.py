@@ -23,7 +23,7 @@ from ragspan.installed import check_extra
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
 _BYTES = 1500  # of an annotation without its explanation
+_SPENT = ("requests", "input_tokens", "output_tokens", "usd")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +53,7 @@ class Annotation:
     record_id: str
     ended_ns: int
     """When the answer ended, in nanoseconds since 1970: the same whenever it is scored again."""
-    value: float | None
+    value: float | None = None
     """None for a failure."""
     annotator: str = semconv.ANNOTATOR_CODE
     """OpenInference's word for who judged: `LLM`, or `CODE` where it was not a language model."""
@@ -75,7 +76,7 @@ class Annotation:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
+class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
     """Writes the scores of answers to a tool, in the background.
 
     A derived class is a dataclass, too. It says where the server is (`server`) and how a batch is written there (`write`).
@@ -109,10 +110,18 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
     def __post_init__(self) -> None:
         check_extra(self.name, type(self).__name__)
-        self.client = HttpClient(self.server(), size=self.parallel or 1)
+        self.client = HttpClient(self.server())
         super().__post_init__()
         FLAG.check_fields(self, "failures")  # `"false"` is true to Python
-        self.set_delivery_options(self.delivery)
+        self._sender: Sender[Annotation] = Sender(
+            self.delivery if self.parallel is None else replace(self.delivery, batch_size=1),
+            write=self.write,
+            write_last=self.write_last,
+            name=self.name,
+            threads=self.parallel or 1,
+            follows_spans=self.needs_span,
+            meter_provider=self.meter_provider,
+        )
 
     def setting(self, argument: str, *variables: str) -> str:
         """What the argument says, or else the first of these variables that is set.
@@ -160,21 +169,25 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
         emitted, usually in the engine's worker, so it does no I/O.
         """
-        record_id = clean_name(scored.record.record_id)
+        answer: dict[str, Any] = {
+            "trace_id": f"{span.trace_id:032x}",
+            "span_id": f"{span.span_id:016x}",
+            "record_id": clean_name(scored.record.record_id),
+            "ended_ns": min(max(scored.record.ended_ns, 0), _LATEST_NS),
+        }
         items: list[Annotation] = []
         for metric, outcome in scored.outcomes.items():
             facts: dict[str, Any]
             if isinstance(outcome, Score):
                 usage = outcome.usage
-                spent = present({name: getattr(usage, name, None) for name in _SPENT})
                 facts = {
                     "value": float(outcome.value),
                     "annotator": annotator_kind(outcome),
                     "judge": outcome.judge and clean_name(outcome.judge),
                     "label": outcome.label,
-                    "explanation": self.content.explanation(outcome),
+                    "explanation": self.explanation(outcome),
                 }
-                metadata = {
+                known = {
                     "judge": facts["judge"],
                     "prompt_version": outcome.prompt_version and clean_name(outcome.prompt_version),
                     "fallback": outcome.fallback and clean_name(outcome.fallback),
@@ -184,39 +197,18 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
                     "late": scored.late or None,
                     "refusal": scored.refusal or None,
                     "details": {clean_name(name): float(number) for name, number in outcome.details.items()} or None,
-                    "usage": spent if usage and usage.requests else None,
+                    "usage": present({name: getattr(usage, name) for name in _SPENT})
+                    if usage and usage.requests
+                    else None,
                 }
             elif isinstance(outcome, MetricFailure) and self.failures:
                 # Never the message: it may quote what a provider or a parser quoted of the user's text.
-                facts = {"value": None, "error_type": error_type(outcome.error_type)}
-                metadata = {"error_type": facts["error_type"]}
+                facts = known = {"error_type": error_type(outcome.error_type)}
             else:
                 continue
-            items.append(
-                Annotation(
-                    trace_id=f"{span.trace_id:032x}",
-                    span_id=f"{span.span_id:016x}",
-                    name=clean_name(metric),
-                    record_id=record_id,
-                    ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
-                    metadata=present({"record_id": record_id, **metadata}),
-                    **facts,
-                )
-            )
+            metadata = present({"record_id": answer["record_id"], **known})
+            items.append(Annotation(name=clean_name(metric), metadata=metadata, **answer, **facts))
         return items
-
-    def set_delivery_options(self, delivery: DeliveryOptions) -> None:
-        """Change how long scores are retried, and how many may wait, before anything is emitted."""
-        self.delivery = delivery
-        self._sender: Sender[Annotation] = Sender(
-            delivery if self.parallel is None else replace(delivery, batch_size=1),
-            write=self.write,
-            write_last=self.write_last,
-            name=self.name,
-            threads=self.parallel or 1,
-            follows_spans=self.needs_span,
-            meter_provider=self.meter_provider,
-        )
 
     def emit(self, scored: ScoredRecord) -> DeliveryStatus:
         """Take an answer's outcomes, and say what becomes of them; those without a sampled span are counted as `no_span`."""
@@ -241,9 +233,6 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
     def stats(self) -> DeliveryStats:
         """Where everything is that was emitted."""
         return self._sender.stats()
-
-
-_SPENT = ("requests", "input_tokens", "output_tokens", "usd")
 
 
 def stable_id(*parts: str) -> str:

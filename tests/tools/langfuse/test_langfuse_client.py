@@ -47,7 +47,7 @@ def test_the_clients_type_of_a_score_takes_ours_and_knows_all_its_fields(server,
     from langfuse.api.core.serialization import convert_and_respect_annotation_metadata as by_fields
     from langfuse.api.scores.types import CreateScoreRequest
 
-    writer = make_writer(failures=True, environment="staging")
+    writer = make_writer(failures=True)
     failure = MetricFailure(error_type="RateLimitError", message="")
     writer.emit(make_scored({"faithfulness": Score(value=0.25), "completeness": failure}))
     assert writer.flush(PATIENCE)

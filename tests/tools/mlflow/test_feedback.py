@@ -42,6 +42,12 @@ def test_a_score_becomes_feedback_on_the_answers_span(make):
     }
 
 
+def test_a_score_without_a_label_is_its_value_in_four_digits(make):
+    (written,) = assessments(make, make.scored({"faithfulness": Score(value=0.008316752663251097)}))
+
+    assert written["feedback"] == {"value": 0.0083}
+
+
 def test_a_failure_is_feedback_with_an_error(make):
     (written,) = assessments(make, make.scored({"faithfulness": MetricFailure(error_type="Timeout", message="")}))
 
