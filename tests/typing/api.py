@@ -62,7 +62,7 @@ def build_an_engine() -> ScoringEngine:
         PhoenixEmitter(base_url="http://127.0.0.1:6006", api_key="key"),
         LangfuseEmitter(public_key="key", secret_key="key", level="trace"),
         LangSmithEmitter(api_key="key", runs="tracer", project="support"),
-        DatadogEmitter(api_key="key", ml_app="support", failures=True),
+        DatadogEmitter(api_key="key", ml_app="support"),
     ]
     budget = Budget(tokens_per_minute=60_000, fallback=OverlapJudge())
     return ScoringEngine(metrics=metrics, emitters=emitters, drop="newest", sample_rate=0.5, budget=budget)

@@ -23,7 +23,6 @@ _A_SITE = Rule(
     "a site such as 'datadoghq.eu', without https:// and without app. or api.",
     lambda site: re.fullmatch(r"(?!https?\b|app\.|api\.)[\w-]+(?:\.[\w-]+)+", site),
 )
-_MAX_LABEL = 200
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,8 +34,7 @@ class DatadogEmitter(ScoreWriter):
     whose span is sampled out on its way is never seen.
 
     An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
-    assessment. A metric that does not apply has none; one that failed has, with `failures=True`, the type of its error under
-    the label `<metric>_error`. To score a record again adds an evaluation: Datadog has nothing that replaces one.
+    assessment. To score a record again adds an evaluation: Datadog has nothing that replaces one.
 
     Raises:
         ConfigurationError: the key or the application is missing, or an argument or the environment has a value that is not
@@ -77,11 +75,6 @@ class DatadogEmitter(ScoreWriter):
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
         """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
-        # A label has values of one type only, so the type of an error has a label of its own.
-        outcome: dict[str, Any] = {"label": label_of(item.name), "metric_type": "score", "score_value": item.value}
-        if item.error_type is not None:
-            label = label_of(f"{item.name[: _MAX_LABEL - 8]}_error")
-            outcome = {"label": label, "metric_type": "categorical", "categorical_value": item.error_type}
         tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
         span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
         return present(
@@ -91,7 +84,9 @@ class DatadogEmitter(ScoreWriter):
                 "join_on": {"span": span},
                 "ml_app": self._app,
                 "timestamp_ms": item.ended_ns // 1_000_000,
-                **outcome,
+                "label": label_of(item.name),
+                "metric_type": "score",
+                "score_value": item.value,
                 "assessment": item.label,
                 "reasoning": item.explanation,
                 "tags": [f"{key}:{value}" for key, value in present(tags).items()],
@@ -103,4 +98,4 @@ class DatadogEmitter(ScoreWriter):
 def label_of(metric: str) -> str:
     """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
     label = re.sub("[^0-9A-Za-z_]", "_", metric)
-    return (label if label[:1].isalpha() else f"m_{label}")[:_MAX_LABEL]
+    return (label if label[:1].isalpha() else f"m_{label}")[:200]

@@ -32,8 +32,7 @@ class LangfuseEmitter(ScoreWriter):
     trace is sampled out on its way is never seen.
 
     A score has the metric's name, and Langfuse's environment is that in `LANGFUSE_TRACING_ENVIRONMENT`. To score a record again
-    replaces what was written. A metric that does not apply has no score; one that failed has, with `failures=True`, a categorical
-    score `error`. The metadata is `Annotation.metadata`, with `label` and `annotator`.
+    replaces what was written. The metadata is `Annotation.metadata`, with `label` and `annotator`.
 
     Raises:
         ConfigurationError: a key is missing, or an argument or the environment has a value that is not allowed.
@@ -67,16 +66,15 @@ class LangfuseEmitter(ScoreWriter):
 
     def _score_of(self, item: Annotation) -> dict[str, Any]:
         """The score as Langfuse takes it."""
-        is_failure = item.error_type is not None
         return present(
             {
                 "id": stable_id(item.record_id, item.span_id, item.name),
                 "traceId": item.trace_id,
                 "observationId": item.span_id if self.level == "observation" else None,
                 "name": item.name,
-                "value": "error" if is_failure else item.value,
-                "dataType": "CATEGORICAL" if is_failure else "NUMERIC",
-                "comment": item.error_type or item.explanation,
+                "value": item.value,
+                "dataType": "NUMERIC",
+                "comment": item.explanation,
                 "metadata": present({**item.metadata, "label": item.label, "annotator": item.annotator}),
                 "environment": variable("LANGFUSE_TRACING_ENVIRONMENT"),
                 "timestamp": datetime.fromtimestamp(item.ended_ns // 1_000_000 / 1000, timezone.utc).isoformat(),

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID, uuid5
 
-from ragspan.arguments import choice
 from ragspan.config import variable
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
@@ -31,13 +30,12 @@ _SOURCES = {semconv.ANNOTATOR_CODE: "api", semconv.ANNOTATOR_LLM: "model"}
 class LangSmithEmitter(ScoreWriter):
     """Writes each score as feedback on the answer's run, with the explanation as its comment.
 
-    Runs come to LangSmith in two ways. Its own tracer makes them of LangChain's runs, whose ids the records have: then no span
-    is needed. Or spans are sent there by OTLP, and LangSmith makes a run of each, whose id follows from the span's: then this
-    comes after the emitter that makes the span, `emitters=[OTelEmitter(), LangSmithEmitter()]`.
+    Runs come to LangSmith in two ways. Where `LANGSMITH_TRACING` is true its own tracer makes them of LangChain's runs, whose ids
+    the records have: then no span is needed. Or spans are sent there by OTLP, and LangSmith makes a run of each, whose id follows
+    from the span's: then this comes after the emitter that makes the span, `emitters=[OTelEmitter(), LangSmithEmitter()]`.
 
-    Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. A
-    metric that does not apply has none; one that failed has, with `failures=True`, the type of its error. The source is `model`
-    where a language model judged, else `api`; its metadata is `Annotation.metadata`.
+    Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. The
+    source is `model` where a language model judged, else `api`; its metadata is `Annotation.metadata`.
 
     Raises:
         ConfigurationError: the key is missing, or an argument or the environment has a value that is not allowed.
@@ -50,17 +48,12 @@ class LangSmithEmitter(ScoreWriter):
     project: str | None = None
     """Where the runs are, by name; None takes `LANGSMITH_PROJECT`. Where it has no name LangSmith looks for the run in all
     projects, which not every deployment does."""
-    runs: Literal["tracer", "spans"] | None = None
-    """What the runs are made of, by LangSmith's `tracer` or of `spans`; None takes the tracer's where `LANGSMITH_TRACING` is
-    true. Records without a run of LangChain's are looked for by their spans."""
 
     name = "langsmith"
     parallel = 4
 
     def __post_init__(self) -> None:
-        choice("tracer", "spans").or_none().check_fields(self, "runs")
-        is_traced = "true" in {variable(*_names("TRACING")), variable(*_names("TRACING_V2"))}
-        self.needs_span = not is_traced if self.runs is None else self.runs == "spans"
+        self.needs_span = "true" not in {variable(*_names("TRACING")), variable(*_names("TRACING_V2"))}
         self._project = self.project or variable(*_names("PROJECT"))
         self._project_id: str | None = None
         super().__post_init__()
@@ -105,9 +98,8 @@ class LangSmithEmitter(ScoreWriter):
                 "session_id": self._project_id,
                 "key": item.name,
                 "score": item.value,
-                "value": item.error_type or item.label,
+                "value": item.label,
                 "comment": item.explanation,
-                "error": None if item.error_type is None else True,
                 "feedback_source": {"type": _SOURCES[item.annotator], "metadata": item.metadata},
             }
         )

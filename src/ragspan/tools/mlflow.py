@@ -62,8 +62,6 @@ class MLflowEmitter(ScoreWriter):
     experiment: str | int | None = None
     """Where `span_exporter` sends spans to, a name or an id, as `MLflowSpanExporter` takes it. Scores go to wherever the
     trace is."""
-    token: str | None = None
-    """A bearer token, in place of the environment's."""
 
     name = "mlflow"
     parallel = 4
@@ -74,14 +72,13 @@ class MLflowEmitter(ScoreWriter):
         return cls(tracking_uri=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
-        return tracking_server(self.tracking_uri, token=self.token, timeout=self.timeout)
+        return tracking_server(self.tracking_uri, timeout=self.timeout)
 
     def span_exporter(self) -> MLflowSpanExporter:
         """An exporter that brings spans to the same server, into `experiment`."""
         return MLflowSpanExporter(
             tracking_uri=self.tracking_uri,
             experiment=self.experiment,
-            token=self.token,
             timeout=self.timeout,
             exit_timeout=AFTER_SCORES,
         )
@@ -107,7 +104,7 @@ class MLflowEmitter(ScoreWriter):
     def assessment_of(self, item: Annotation) -> dict[str, Any]:
         """The feedback to be created."""
         name, source = bounded(item.name, _MAX_NAME), bounded(item.judge or "ragspan", _MAX_NAME)
-        value: float | str | None = None if item.value is None else round(item.value, 4)
+        value: float | str = round(item.value, 4)
         rationale = item.explanation
         if item.label is not None:
             threshold = item.metadata.get("threshold")
@@ -121,7 +118,7 @@ class MLflowEmitter(ScoreWriter):
                 "trace_id": f"tr-{item.trace_id}",
                 "span_id": item.span_id,
                 "source": {"source_type": _SOURCE_TYPES[item.annotator], "source_id": source},
-                "feedback": {"error": {"error_code": item.error_type}} if item.error_type else {"value": value},
+                "feedback": {"value": value},
                 "metadata": present(_notes(item)),
                 "rationale": rationale,
             }
@@ -138,7 +135,7 @@ def _notes(item: Annotation) -> dict[str, str | None]:
     return {key: None if fact is None else bounded(str(fact), _MAX_NAME) for key, fact in notes.items()}
 
 
-def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 30.0) -> Endpoint:
+def tracking_server(uri: str | None = None, *, timeout: float = 30.0) -> Endpoint:
     """The server of this URI, or else of `MLFLOW_TRACKING_URI`, with the credentials of MLflow's own client.
 
     Raises:
@@ -150,7 +147,7 @@ def tracking_server(uri: str | None = None, *, token: str | None = None, timeout
         raise ConfigurationError(
             "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
         )
-    token, username = token or variable("MLFLOW_TRACKING_TOKEN"), variable("MLFLOW_TRACKING_USERNAME")
+    token, username = variable("MLFLOW_TRACKING_TOKEN"), variable("MLFLOW_TRACKING_USERNAME")
     authorization = f"Bearer {token}" if token else None
     if username is not None and not token and "@" not in uri:
         authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
@@ -179,7 +176,6 @@ class MLflowSpanExporter(RetryingSpanExporter):
             `MLFLOW_TRACKING_URI`. Credentials are those of MLflow's own client, from the environment.
         experiment: its name or its id; digits are an id. One that is missing is made, at the first export. None takes
             `MLFLOW_EXPERIMENT_ID`, else `MLFLOW_EXPERIMENT_NAME`, else the default experiment.
-        token: a bearer token, in place of the environment's.
         timeout: seconds, more than 0, that one try may take.
         exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
 
@@ -192,11 +188,10 @@ class MLflowSpanExporter(RetryingSpanExporter):
         *,
         tracking_uri: str | None = None,
         experiment: str | int | None = None,
-        token: str | None = None,
         timeout: float = 30.0,
         exit_timeout: float = 10.0,
     ) -> None:
-        server = tracking_server(tracking_uri, token=token, timeout=timeout)
+        server = tracking_server(tracking_uri, timeout=timeout)
         if experiment is None:
             experiment = variable("MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME") or "0"  # the default one
         name = str(experiment).strip()

@@ -100,9 +100,7 @@ class PhoenixEmitter(ScoreWriter):
                 "name": item.name,
                 "annotator_kind": item.annotator,
                 "identifier": clean_name(f"ragspan:{item.record_id}"),
-                "result": present({"score": item.value, "label": item.label, "explanation": item.explanation})
-                if item.error_type is None
-                else {"label": "error"},
+                "result": present({"score": item.value, "label": item.label, "explanation": item.explanation}),
                 "metadata": item.metadata,
             }
             for item in batch

@@ -1,7 +1,7 @@
 """The queue and the threads that send what is for one tool.
 
 Guarantees:
-- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
+- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by its bytes.
 - Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
 - Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
 - `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
@@ -145,11 +145,11 @@ class Sender(Generic[Item]):
                 self._entries[item.key] = entry
                 self._bytes += item.size
                 entries.append(entry)
-            while (is_full := len(self._entries) > options.queue_size) or self._bytes > options.queue_bytes:
+            while self._bytes > options.queue_bytes:
                 oldest = next((entry for entry in self._entries.values() if not entry.in_flight), None)
                 if oldest is None:
                     break
-                self._end(oldest, ("dropped", "queue_full" if is_full else "queue_bytes"))
+                self._end(oldest, ("dropped", "queue_bytes"))
             if entries:
                 self._start()
                 self._changed.notify_all()

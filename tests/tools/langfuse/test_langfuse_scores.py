@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import Score
 from ragspan.tools.langfuse import LangfuseEmitter
 from ragspan.usage import Usage
 
@@ -50,14 +50,6 @@ def test_a_score_can_be_of_the_whole_trace(written):
 
 def test_the_same_answer_has_the_same_ids_in_all_processes(written):
     assert written()["faithfulness"]["id"] == "eb94f9f8248d08c9c74bda39859ecc06"
-
-
-def test_a_metric_that_failed_is_a_category_of_its_own(written):
-    failure = written({"faithfulness": MetricFailure(error_type="RateLimitError", message="")}, failures=True)[
-        "faithfulness"
-    ]
-
-    assert (failure["value"], failure["dataType"], failure["comment"]) == ("error", "CATEGORICAL", "RateLimitError")
 
 
 @pytest.mark.parametrize(

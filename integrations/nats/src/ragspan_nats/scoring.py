@@ -93,8 +93,7 @@ class FleetScoring:
         self._others = [one for one in self._emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._sender: Sender[Delivery] = Sender(
             DeliveryOptions(
-                queue_size=2**30,  # the worker bounds what is in flight
-                queue_bytes=2**40,
+                queue_bytes=2**40,  # the worker bounds what is in flight
                 batch_size=_RECORDS_A_BATCH,
                 linger=_LINGER,
                 retry_window=options.export_retry_timeout,
