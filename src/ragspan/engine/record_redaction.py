@@ -19,7 +19,7 @@ from ragspan.engine.stats import Dropped, DropReason
 from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
-from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withhold
+from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withheld
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 
@@ -61,7 +61,7 @@ class Redaction:
         if self._redact is None:
             return outcome
         made, _ = await self._run(redacted_outcome, outcome, self._redact)
-        return redacted_outcome(outcome, withhold) if made is None else made
+        return withheld(outcome) if made is None else made
 
     async def _run(self, call: Callable[[_T, Redact], _T], value: _T, redact: Redact) -> tuple[_T | None, str]:
         """What the call makes of the value in the thread; or None, and why."""

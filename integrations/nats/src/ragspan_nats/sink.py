@@ -19,6 +19,7 @@ from ragspan.engine import Dropped, DropReason, EngineStats
 from ragspan.engine.processing import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
 from ragspan.exceptions import RecordError
 from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.messages import without_texts
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
@@ -259,7 +260,7 @@ class Publishing:
         if self.unknown_contexts == "prompt":  # here, where all prompts are
             record = with_prompt_evidence(record)
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
-        message, error = call_guarded(message_of, record if self._shows_texts else record.without_step_texts())
+        message, error = call_guarded(message_of, record if self._shows_texts else without_texts(record))
         self._worked_until = time.monotonic()
         if message is not None:
             return message
