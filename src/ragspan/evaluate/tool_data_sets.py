@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ragspan.evaluate.sources import asked
 from ragspan.exceptions import TableError
-from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import tracking_server
 from ragspan.tools.phoenix import phoenix_server
 
@@ -39,7 +39,7 @@ class DataSet:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Its rows, as a table has them; a `TableError` if the tool cannot be read, or has no such data set."""
-        with contextlib.closing(HttpClient(self._server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
+        with contextlib.closing(HttpClient(self._server(timeout=_PATIENCE))) as client:
             identifier, found = self._stored(client, self.name)
         if identifier is None:
             raise TableError(f"{self.tool} has no data set {self.name!r}")
@@ -51,7 +51,7 @@ class DataSet:
         Raises:
             TableError: the tool cannot be read or written; the rows before are there, and another try adds the rest.
         """
-        with contextlib.closing(HttpClient(self._server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
+        with contextlib.closing(HttpClient(self._server(timeout=_PATIENCE))) as client:
             identifier, found = self._stored(client, self.name)
             known = {row.get(KEY) for row in found}
             new = [row for row in rows if row[KEY] not in known]
