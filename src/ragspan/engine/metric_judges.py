@@ -7,7 +7,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 from ragspan.engine.budget import Budget
-from ragspan.engine.threads import call_guarded
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.judges.jury import Jury
@@ -61,14 +60,6 @@ def are_cpu_bound(metric: object) -> list[bool | None]:
             judges.append(value)
     said = [getattr(judge, "cpu_bound", None) for judge in judges]
     return [answer if isinstance(answer, bool) else None for answer in said]
-
-
-def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
-    """Call `prepare` of the judges that have it, for an engine that asks them in its own process."""
-    own = (judge for metric in metrics for judge in _judges_in(getattr(metric, _JUDGE, None)))
-    for judge in [*own, fallback]:
-        if callable(prepare := getattr(judge, "prepare", None)):
-            call_guarded(prepare)  # a judge that cannot be prepared fails when it is asked
 
 
 def with_judge(metric: Metric, judge: object) -> Metric | None:

@@ -13,7 +13,7 @@ from ragspan.engine.budget import BudgetTracker, Denial
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.judge_share_decisions import JudgeShareDecisions
-from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
+from ragspan.engine.metric_judges import make_fallback_judge, screens_of
 from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
 from ragspan.engine.options import Options
@@ -31,6 +31,7 @@ from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicab
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 from ragspan.usage import Usage
 
 _WORKER_ERROR = MetricFailure(
@@ -70,8 +71,6 @@ class RecordScorer:
             on_end=self._run_ended,
         )
         screens = screens_of(options.metrics) if options.judge_share is not None or options.asks_screen else {}
-        if options.judging == "thread":
-            prepare_judges([*options.metrics, *filter(None, screens.values())], parts.fallback_judge)
         self._runners = [
             MetricRunner(metric, parts, has_share=metric.name in screens, screen=screens.get(metric.name))
             for metric in options.metrics
@@ -89,6 +88,7 @@ class RecordScorer:
             return record
         if self._options.unknown_contexts == "prompt":
             record = with_prompt_evidence(record)
+        give_turn()
         work = _RecordInWork(
             item=item, record=record, handle=self.emission.start(record), session=JudgingSession(record=record)
         )
@@ -156,6 +156,7 @@ class RecordScorer:
 
     async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
+        give_turn()
         await self._start(work)
         for wait in (self._score_wait, None):
             if work.runs and not work.item.is_out:
@@ -193,6 +194,7 @@ class RecordScorer:
             if run.screened is not None and work.asked is None:
                 run.end(run.screened)
             elif run.outcome is None and not item.is_out:
+                give_turn()
                 run.runner.start(run, record, work.session, None if run.screened is None else denial)
 
     async def _ask_screen(self, work: _RecordInWork, runs: list[MetricTask], facts: Facts) -> Denial | None:
@@ -212,6 +214,7 @@ class RecordScorer:
         return denial
 
     def _emit(self, work: _RecordInWork, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
+        give_turn()
         before = work.result
         refusal, language = work.session.get_or_make("about", lambda: about_response(work.record))
         scored = ScoredRecord(

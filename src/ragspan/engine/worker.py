@@ -25,6 +25,7 @@ from ragspan.engine.threads import DaemonThreads, Deadline, WorkerLoop, call_gua
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.otel_context import context_of_worker
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import enable_turns
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
@@ -142,6 +143,7 @@ class Worker:
 
     def _main(self, threads: DaemonThreads) -> None:
         _tell_processor()
+        enable_turns()
         while not self._stopping.is_set():
             loop, error = call_guarded(lambda: WorkerLoop(threads=threads, on_error=self._note_error))
             if loop is not None:

@@ -21,6 +21,7 @@ from ragspan.request.prompts import AnswerPrompts, Turn, prompts_behind
 from ragspan.request.templates import filled_texts, summaries_in
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 _KINDS: Final[Mapping[Source, BackgroundKind]] = {
     Source.TOOL: "tool",
@@ -68,6 +69,7 @@ def evidence_of(
         ]
     filled = filled_texts(tree)
     prompts = prompts_behind(seen.all, models, answering, seen.queries, question or "", filled)
+    give_turn()
     pieces = pieces_of(tree, seen, prompts, question or "", filled)
     background = _background(pieces)
     contexts = with_recorded(tree, _contexts(prompts, to_context))

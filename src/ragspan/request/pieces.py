@@ -21,6 +21,7 @@ from ragspan.request.prompts import AnswerPrompts, PlacedDocument, Turn, stands_
 from ragspan.request.templates import FilledTexts, data_in
 from ragspan.request.tree import ModelStep, RequestTree, SearchStep, ToolStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 _LONG_ARGUMENT = 5
 """Words of an argument that a result repeats wherever it has them."""
@@ -167,6 +168,7 @@ class _Cutter:
 
     def _mark(self, number: int, role: str, turn: Turn, text: str) -> None:
         """Give each character of a message's part its source."""
+        give_turn()
         held = self._prompts.held.get(number, [])
         quoting = self._mark_words(number, text, is_reply=bool(held) and role == "ai", held=bool(held))
         held = [match for match in held if not any(low <= match.start and match.end <= high for low, high in quoting)]

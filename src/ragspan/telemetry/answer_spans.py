@@ -20,6 +20,7 @@ from ragspan.telemetry.otel_context import context_with, span_context_of
 from ragspan.telemetry.score_attributes import answer_groups, evaluation_groups, response_id
 from ragspan.telemetry.step_attributes import KINDS, essentials, step_groups, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
+from ragspan.turns import give_turn
 
 _ALL_TIME = (0, 2**63 - 1)
 _ANSWER_KINDS = {
@@ -69,6 +70,7 @@ def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, 
     spans: list[Span] = []
     tools = 0
     for step in record.steps:
+        give_turn()
         # A tool can only be inside one that began earlier.
         is_inside = step.within is not None and 0 <= step.within < tools
         spans.append(
@@ -92,6 +94,7 @@ def finish_answer(answer: Span, steps: Sequence[Span], scored: ScoredRecord, opt
         if record.status == "error":
             _fail(answer, record.error_type, record.error, interval(record)[1], options.content)
         for span, step in zip(steps, record.steps, strict=False):
+            give_turn()
             failure = None if step.error_type is None else error_type(step.error_type)
             set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
             if failure is not None:
