@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan.testing import FakeJudge, assert_scores
+from ragspan.testing import assert_scores
 
 
 def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):

@@ -7,6 +7,7 @@ import csv
 import json
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan import Budget
 from ragspan.evaluate import evaluate, outages
@@ -16,7 +17,6 @@ from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.llm import requests
 from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import MetricFailure, Score
-from ragspan.testing import FakeJudge
 from ragspan.usage import Usage
 
 ROWS = [{"id": f"r{number}", "question": "q", "contexts": ["It rains."], "answer": "It rains."} for number in range(30)]

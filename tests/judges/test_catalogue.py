@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan import ConfigurationError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price, named_judge
 from ragspan.judges.judge_catalogue import judge_of
-from ragspan.testing import FakeJudge
 
 KEY = "sk-0123456789"
 

@@ -7,6 +7,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan import ConfigurationError, MetricFailure, RagRecord
 from ragspan.config import Settings
@@ -14,7 +15,6 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.testing import FakeJudge
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 

@@ -7,13 +7,13 @@ import logging
 import pickle
 
 import pytest
+from fakes import InMemoryTelemetry
 
 from ragspan import RagRecord, ScoringEngine
 from ragspan.config import Settings
 from ragspan.doctor.examination import examine
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.telemetry import OTelEmitter
-from ragspan.testing import InMemoryTelemetry
 
 KEY, HEADER, FIELD = "sk-key-0123456789", "header-0123456789", "field-0123456789"
 SECRETS = (KEY, HEADER, FIELD)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fakes import InMemoryTelemetry
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.globals import set_llm_cache
@@ -25,7 +26,7 @@ from ragspan.judges.llm.blocking import at_temperature
 from ragspan.judges.llm.parts import PARTS, schema_of
 from ragspan.metrics import ContextAdherence
 from ragspan.telemetry import is_suppressed
-from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.testing import RecordingEmitter
 from ragspan.usage import Usage
 from ragspan_langchain import LangChainChatClient, RagspanLangChainInstrumentor
 

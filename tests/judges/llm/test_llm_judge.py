@@ -7,6 +7,7 @@ import json
 from functools import partial
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import (
@@ -30,7 +31,6 @@ from ragspan.metrics import (
 )
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord
-from ragspan.testing import FakeJudge
 
 FOUR = (ContextAdherence, Completeness, ContextUtilization, Faithfulness)
 FENCE_OF_A_CUT_CONTEXT = overhead("context 1") + 80

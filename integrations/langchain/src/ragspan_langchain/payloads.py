@@ -31,7 +31,6 @@ from ragspan.safe_copy import (
     items_of,
     kept_entries,
     small_copies,
-    small_entries,
     text_keyed,
     text_of,
 )
@@ -192,9 +191,7 @@ def _read_document(
         text, own_id, given = fields.get("page_content"), fields.get("id"), fields.get("metadata")
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
-    metadata = small_entries(given)
-    if metadata is None:
-        metadata = kept_entries(given, texts=copying.texts)
+    metadata = kept_entries(given, texts=copying.texts)
     document = Document(text, None if own_id is None else text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts

@@ -12,7 +12,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing import anchor_of_span
 from ragspan.records import SpanAnchor
-from ragspan.safe_copy import bases_of, class_name, remember
+from ragspan.safe_copy import bases_of, by_class, class_name
 
 RunId: TypeAlias = UUID | str
 
@@ -56,15 +56,9 @@ def tokens_are_delivered() -> bool:
     return len(handlers) > 1 and any(map(_delivers_tokens, map(type, handlers)))
 
 
-_delivering: dict[int, tuple[bool, type]] = {}  # by the class's identity: a metaclass may have a hash of its own
-
-
+@by_class
 def _delivers_tokens(kind: type) -> bool:
-    known = _delivering.get(id(kind))
-    if known is None:
-        delivers = any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
-        known = remember(_delivering, kind, (delivers, kind))
-    return known[0]
+    return any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
 
 
 def openinference_anchor(run_id: RunId) -> SpanAnchor | None:

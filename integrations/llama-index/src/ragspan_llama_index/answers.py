@@ -24,7 +24,7 @@ from ragspan.safe_copy import (
     text_keyed,
 )
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.classes import GENERATOR, KNOWN, STREAMS, facts_about, has_base
+from ragspan_llama_index.classes import GENERATOR, STREAMS, facts_about, has_base
 from ragspan_llama_index.nodes import are_nodes
 
 _STREAMING = frozenset({*STREAMS, GENERATOR})
@@ -35,7 +35,7 @@ _PARTS = frozenset({"ChatMessage", "ToolOutput"})
 def kind_of(part: Any) -> str | None:
     """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
     kind = type(part)
-    return (KNOWN.get(id(kind)) or facts_about(kind)).response
+    return facts_about(kind).response
 
 
 # Texts
@@ -66,7 +66,7 @@ def text_of(part: Any) -> str | None:
     kind = type(part)
     if part is None or kind is str:
         return part  # type: ignore[no-any-return]  # mypy knows no exact types
-    name = (KNOWN.get(id(kind)) or facts_about(kind)).response
+    name = facts_about(kind).response
     if name is not None:
         return READERS[name](fields_of(part)) if name in READERS else None  # a stream has no text yet
     text = plain_text(part)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from ragspan.safe_copy import bases_of, class_name, in_class, own_of, remember
+from ragspan.safe_copy import bases_of, by_class, class_name, in_class, own_of
 from ragspan.safe_copy import text_of as plain_text
 
 Role: TypeAlias = Literal[
@@ -49,8 +49,6 @@ class ClassFacts(NamedTuple):
     response: str | None
     """The framework's class of responses that it is one of, or `GENERATOR`."""
     provider: str | None
-    kind: type
-    """The class itself, so that its identity stays its own."""
 
 
 _MODEL_METHODS = dict.fromkeys(
@@ -84,22 +82,18 @@ _METHODS: Mapping[str, Mapping[str, Any]] = {
     "MultiModalLLM": _MODEL_METHODS,
     CHAT_STREAM: dict.fromkeys(("write_response_to_history", "awrite_response_to_history"), "chat writer"),
 }
-KNOWN: Final[dict[int, ClassFacts]] = {}
-"""What `facts_about` has looked up, by the class's identity: a metaclass may have a hash of its own."""
 
 
+@by_class
 def facts_about(kind: type) -> ClassFacts:
     """What is known of a class; looked up once."""
-    known = KNOWN.get(id(kind))
-    if known is not None:
-        return known
     name, module = class_name(kind), _module_of(kind)
     bases = frozenset(
         class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
     )
     # The class is asked, not the object: some of the framework's responses claim to have every attribute.
     is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
-    facts = ClassFacts(
+    return ClassFacts(
         name=name,
         bases=bases,
         is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
@@ -107,9 +101,7 @@ def facts_about(kind: type) -> ClassFacts:
         method_start=len(name) + 1,
         response=GENERATOR if is_generator else next((each for each in RESPONSES if each in bases), None),
         provider=module.removeprefix(_PROVIDERS).partition(".")[0] if module.startswith(_PROVIDERS) else None,
-        kind=kind,
     )
-    return remember(KNOWN, kind, facts)
 
 
 def has_base(kind: type, name: str) -> bool:

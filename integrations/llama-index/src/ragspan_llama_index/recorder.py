@@ -17,7 +17,7 @@ from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
-from ragspan_llama_index.classes import GENERATOR, KNOWN, UUID_LENGTH, ClassFacts, Role, answers_nobody, facts_about
+from ragspan_llama_index.classes import GENERATOR, UUID_LENGTH, ClassFacts, Role, answers_nobody, facts_about
 from ragspan_llama_index.nodes import documents_now, documents_of
 from ragspan_llama_index.openinference import OPENINFERENCE, is_active, span_of
 from ragspan_llama_index.payloads import STARTS, Noted, end_of_model, end_of_tool, texts_given
@@ -88,7 +88,7 @@ class SpanRecorder:
         try:
             place = self._live.get(parent_id) if parent_id else None
             if instance is not None:  # else it is a step of a workflow
-                facts = KNOWN.get(id(type(instance))) or facts_about(type(instance))
+                facts = facts_about(type(instance))
                 role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
                     stream = self._pulled.get()
