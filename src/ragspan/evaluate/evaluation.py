@@ -257,16 +257,14 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
         for row in list(failing.values())[:_WORST_SHOWN]:
             yield from row.described(*row.failing)
         yield ""
-    by_reasons: dict[str, list[str]] = {}
     for one in evaluation.summary.values():
         if one.unlabelled:
             yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
         if one.not_scored:
-            by_reasons.setdefault(named_counts(one.not_scored), []).append(one.metric)
+            yield f"{one.metric}: not scored: {named_counts(one.not_scored)}"
     ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
     if ranks:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
-    yield from (f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items())
     yield _headline(evaluation)
 
 

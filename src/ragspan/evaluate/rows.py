@@ -1,8 +1,7 @@
-"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row with its texts and all its outcomes.
+"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row, after a first line that says what was evaluated.
 
-A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done:
-whoever kills the process loses no row. The first line says what was evaluated. A row that is judged again gets another line,
-which counts in place of the first.
+A row is written as soon as it is done to `<output>.partial`, which becomes the output when the table is done: who kills the process
+loses no row. A row that is judged again gets another line, which counts in place of the first.
 """
 
 from __future__ import annotations
