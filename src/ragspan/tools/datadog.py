@@ -29,11 +29,8 @@ _A_SITE = Rule(
 class DatadogEmitter(ScoreWriter):
     """Writes each score as an evaluation of the answer's span in LLM Observability, with the explanation as its reasoning.
 
-    It comes after the emitter that makes or finds the answer's span: `emitters=[OTelEmitter(), DatadogEmitter()]`. The
-    spans have to reach LLM Observability by OTLP. Datadog accepts an evaluation before its span, and joins them later; one
-    whose span is sampled out on its way is never seen.
-
-    An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
+    The spans have to reach LLM Observability by OTLP. Datadog accepts an evaluation before its span, and joins them later; one
+    whose span is sampled out on its way is never seen. An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
     assessment. To score a record again adds an evaluation: Datadog has nothing that replaces one.
 
     Raises:

@@ -59,18 +59,16 @@ WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected
 class BatchRejected(Exception):  # noqa: N818 - it is a state, not a mistake
     """The tool rejects the batch for good, perhaps because of one item: it is split until that item is found.
 
-    Its text is the reason, one of few kinds ("http_422"), for counts and the log: never an address, a key or a user's words.
+    The text of this and the next two is the reason, one of few kinds ("http_422"), for counts and the log: never an address, a key
+    or a user's words.
     """
 
 
 class Unavailable(Exception):  # noqa: N818 - likewise
     """The tool takes nothing at the moment: it is away, busy, or wants other credentials. Everything waits for it.
 
-    For what may be the fault of an item in the batch, such as an error 500, raise anything else.
-
-    Args:
-        reason: the exception's text; one of few kinds, for counts and the log ("http_503").
-        retry_after: seconds that the tool wants to be left alone; None if it does not say.
+    For what may be the fault of an item in the batch, such as an error 500, raise anything else. `retry_after` is how many seconds
+    the tool wants to be left alone; None if it does not say.
     """
 
     def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
@@ -79,7 +77,7 @@ class Unavailable(Exception):  # noqa: N818 - likewise
 
 
 class ExportError(Exception):
-    """An exporter could not send a batch, perhaps because of one item. Its text is the reason, one of few kinds, for the log."""
+    """An exporter could not send a batch, perhaps because of one item."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

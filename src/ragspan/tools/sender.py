@@ -79,8 +79,6 @@ class Sender(Generic[Item]):
         threads: how many batches are sent at the same time; with 0 the caller uses `take` and `settle`.
         follows_spans: whether spans have to be there first.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
-        clock: monotonic, in seconds.
-        draw: a random number from 0 to 1.
     """
 
     def __init__(

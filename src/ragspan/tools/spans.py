@@ -1,8 +1,7 @@
 """An exporter of spans that keeps spans through an outage of the tool.
 
-OTLP exporters give a batch up after ten seconds, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise, and with it the scores that a
-tool takes only with their spans. Here `export` waits for no I/O, and returns `SUCCESS` for what it has taken in; what becomes of it
-is counted. `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
+OTLP exporters give a batch up after ten seconds, and with it the scores that a tool takes only with their spans. `ScoringEngine.flush`
+reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
 """
 
 from __future__ import annotations
