@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE
 
-DropReason: TypeAlias = Literal[
-    "no_span", "queue_bytes", "replaced", "span_not_found", "unavailable", "failed", "shutdown"
-]
-"""Why an item was given up that nobody rejected: the last trouble, where its time ran out; `replaced` by a later one."""
+DropReason: TypeAlias = Literal["no_span", "queue_bytes", "span_not_found", "unavailable", "failed", "shutdown"]
+"""Why an item was given up that nobody rejected: the last trouble, where its time ran out."""
 Ending: TypeAlias = tuple[Literal["delivered", "rejected", "dropped"], str | None]
 """A result with its reason; a delivery has none."""
 
 
 class Deliverable(Protocol):
     """One thing to send. It should hold what is sent and nothing else, because it may wait."""
-
-    @property
-    def key(self) -> Hashable:
-        """What it is written to, such as the span and the name of the score. A later item of a key replaces one that waits."""
-        ...
 
     @property
     def size(self) -> int:

@@ -102,11 +102,10 @@ class RetryingOTLPSpanExporter(RetryingSpanExporter):
 
 
 class _Item:
-    """A span on its way. None replaces another: each has a key of its own."""
+    """A span on its way."""
 
     def __init__(self, span: ReadableSpan) -> None:
         self.span = span
-        self.key = id(span)
         attributes = [span.attributes or {}, *(event.attributes or {} for event in span.events)]
         values = [value for each in attributes for value in each.values()]
         self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in values)

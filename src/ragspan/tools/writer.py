@@ -1,7 +1,6 @@
 """The emitter that all tools with scores of their own have in common.
 
-`emit` makes the annotations and gives them to the tool's `Sender`: it does no I/O, and waits for none. Of two outcomes for the same
-record and metric the later is the one that remains.
+`emit` makes the annotations and gives them to the tool's `Sender`: it does no I/O, and waits for none.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -55,10 +54,6 @@ class Annotation:
     metadata: Mapping[str, Any]
     """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `asked`, `screen`, `late`, `refusal`,
     `details` and `usage`."""
-
-    @property
-    def key(self) -> Hashable:
-        return self.span_id, self.name, self.record_id
 
     @property
     def size(self) -> int:
