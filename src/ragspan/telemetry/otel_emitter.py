@@ -31,14 +31,9 @@ from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
 
 _SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
-_NO_TRACER_PROVIDER = (
-    "There is no span to write scores on, because no TracerProvider is set up: call ragspan.configure() at the start of the "
+_NO_SPANS = (
+    "There is no span to write scores on, and no judge is paid for any: %s. Call ragspan.configure() at the start of the "
     "program, or set up OpenTelemetry; RAGSPAN_EMITTERS=console prints scores."
-)
-_SWITCHED_OFF = "%s, so there are no spans for scores, and no judge is paid for any."
-_TRACED_TWICE = (
-    "Another instrumentation already traces these answers, so each appears twice. "
-    "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
 )
 
 
@@ -71,7 +66,6 @@ class OTelEmitter(EmitterOptions):
             explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
         )
         self.log = ThrottledLog()
-        self._has_warned = False
         self.is_closed = False
         self.exports_spans = True
         """As found when the last answer was started."""
@@ -106,16 +100,12 @@ class OTelEmitter(EmitterOptions):
         self.exports_spans = exports_spans(provider, self._engines, self.log)
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
-        if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
-            self._has_warned = True
-            self.log.report("traced_twice", _TRACED_TWICE)
         span = start_answer(self.tracer, record, self)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             if not self.is_measured:
-                why = why_no_spans()
-                self.log.report("no_tracer_provider", *([_SWITCHED_OFF, why] if why else [_NO_TRACER_PROVIDER]))
+                self.log.report("no_spans", _NO_SPANS, why_no_spans() or "no TracerProvider is set up")
             return _AnswerSpan(self, record, None)
         answer = _AnswerSpan(self, record, anchor_of_span(span))
         if span.is_recording():

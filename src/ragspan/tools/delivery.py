@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -70,7 +69,7 @@ class Unavailable(Exception):  # noqa: N818 - likewise
 
 
 class ExportError(Exception):
-    """An exporter could not send a batch, perhaps because of one item."""
+    """A server failed at a batch, or an exporter could not send it, perhaps because of one item."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,8 +126,6 @@ class Entry(Generic[Item]):
     trouble: DropReason = "unavailable"
     """Why it is not delivered yet."""
     in_flight: bool = False
-    missed: tuple[float, float] = (math.inf, -math.inf)
-    """When its span was first not found, and when last."""
     ended: Ending | None = None
 
 
@@ -140,17 +137,10 @@ class DeliveryStatus:
     is_lost: bool = False
     """The scores were not taken in."""
 
-    def state(self, *, max_span_wait: float = math.inf) -> Literal["waiting", "settled", "lost"]:
-        """What has become of all of them: one is on its way; each is delivered, rejected or without a span; one was given up.
-
-        Args:
-            max_span_wait: seconds from the first look to the last for which a score's span was not there, after which the
-                score counts as settled. It is still tried; but a span that is sampled out on its way never comes.
-        """
-        waits = False
-        for entry in self.entries:
-            if entry.ended is None:
-                waits |= entry.trouble != "span_not_found" or entry.missed[1] - entry.missed[0] < max_span_wait
-            elif entry.ended[0] == "dropped" and entry.ended[1] != "span_not_found":
-                return "lost"
-        return "lost" if self.is_lost else "waiting" if waits else "settled"
+    def state(self) -> Literal["waiting", "span_not_found", "settled", "lost"]:
+        """What has become of all of them: one was given up; one is on its way; one looks for its span; all have ended."""
+        waiting = {entry.trouble for entry in self.entries if entry.ended is None}
+        ended = {entry.ended for entry in self.entries if entry.ended is not None}
+        if self.is_lost or any(how == "dropped" and why != "span_not_found" for how, why in ended):
+            return "lost"
+        return "settled" if not waiting else "span_not_found" if waiting == {"span_not_found"} else "waiting"

@@ -18,7 +18,7 @@ from ragspan.addresses import cause_of, without_credentials
 from ragspan.arguments import SOME_SECONDS
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import keep_inherited, watch_forks
-from ragspan.tools.delivery import BatchRejected, Unavailable
+from ragspan.tools.delivery import BatchRejected, ExportError, Unavailable
 
 if TYPE_CHECKING:
     import requests
@@ -34,10 +34,6 @@ _NOT_NOW = frozenset({*range(_REDIRECTS, _BAD), 401, 407, 408, 425, 429, 502, 50
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
 _REJECTIONS = frozenset({_BAD, 413, 422})
 """Statuses that are about what was sent; 413 is a batch that is too large."""
-
-
-class ServerError(Exception):
-    """The server failed at a batch; it may succeed with a part of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +88,7 @@ class Reply:
         if self.status in _REJECTIONS:
             raise BatchRejected(reason)
         if self.status == _SERVER_ERROR:
-            raise ServerError(reason)
+            raise ExportError(reason)
         if not self.is_ok:
             raise Unavailable(reason, retry_after=self.retry_after)
         if self.status != _ACCEPTED and entry not in self.body:

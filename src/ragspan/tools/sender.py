@@ -266,9 +266,7 @@ class Sender(Generic[Item]):
             case Unavailable():
                 entry.trouble = "unavailable"
             case _:
-                entry.trouble = "failed"
-                if isinstance(result, SpanNotFound):
-                    entry.trouble, entry.missed = "span_not_found", (min(entry.missed[0], now), now)
+                entry.trouble = "span_not_found" if isinstance(result, SpanNotFound) else "failed"
                 entry.tries += 1
                 entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
         if self._is_last_try and entry.ended is None:
