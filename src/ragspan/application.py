@@ -82,7 +82,6 @@ def configure(
     redact: RedactOption = None,
     unknown_contexts: UnknownContextsRule | None = None,
     budget: Budget | None = None,
-    max_records_per_second: float | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
     on_alert: OnAlert | None = None,
@@ -112,7 +111,6 @@ def configure(
             dropped.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts; `"skip"` does not.
         budget: what judges may spend, in place of the `RAGSPAN_BUDGET_*` variables.
-        max_records_per_second: records that are accepted in a second, by default any number.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
         on_alert: a webhook's address, or a function that gets an `Alert` when more or fewer answers fail than usual.
@@ -133,8 +131,7 @@ def configure(
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
-    options: dict[str, Any] = {"budget": budget, "max_records_per_second": max_records_per_second}
-    options = {name: value for name, value in options.items() if value is not None}
+    options: dict[str, Any] = {} if budget is None else {"budget": budget}
     with in_use.setting_up:
         backends: list[Any] = [
             emitter_class(name).at(address, capture_content=settings.capture_content)

@@ -22,7 +22,6 @@ from ragspan.judge_share import JudgeShare
 from ragspan.judge_when import JudgeWhen
 from ragspan.process import in_use
 
-DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]

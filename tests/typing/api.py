@@ -64,8 +64,8 @@ def build_an_engine() -> ScoringEngine:
         LangSmithEmitter(api_key="key", runs="tracer", project="support"),
         DatadogEmitter(api_key="key", ml_app="support", failures=True),
     ]
-    budget = Budget(tokens_per_minute=60_000, fallback=OverlapJudge())
-    return ScoringEngine(metrics=metrics, emitters=emitters, drop="newest", sample_rate=0.5, budget=budget)
+    budget = Budget(tokens_per_minute=60_000, fallback="overlap")
+    return ScoringEngine(metrics=metrics, emitters=emitters, sample_rate=0.5, budget=budget)
 
 
 def judge_with_several_models() -> ScoringEngine:

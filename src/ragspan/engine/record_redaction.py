@@ -1,11 +1,4 @@
-"""Makes captures records, and redacts them and what metrics say of them.
-
-Guarantees:
-- Without `redact` nothing changes and nothing is waited for.
-- `redact` runs in one daemon thread, one text after the other. It need not be safe for threads, and delays neither the event
-  loop nor the end of the process.
-- A record that cannot be redacted within the time of a metric is dropped. An explanation that cannot be is left out.
-"""
+"""Makes captures records, and redacts them and what metrics say of them."""
 
 from __future__ import annotations
 
@@ -27,7 +20,10 @@ _T = TypeVar("_T", RagRecord, Outcome)
 
 
 class Redaction:
-    """The redaction of one engine or sink.
+    """The redaction of one engine or sink. Without `redact` nothing changes and nothing is waited for.
+
+    It runs in one daemon thread, one text after the other: it need not be safe for threads, and delays neither the event loop nor
+    the end of the process.
 
     Args:
         timeout: seconds that one record, or one outcome, may take.

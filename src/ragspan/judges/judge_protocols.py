@@ -159,7 +159,6 @@ class Judge(Verifier, Protocol):
       `price`, see `ragspan.judges.session.Spender`) stay in the application, where the budget is.
     - `answers_together`, True if it answers all questions about a record in one request. Metrics then tell the session beforehand
       what they will ask (`JudgingSession.expect`).
-    - `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
     """
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:

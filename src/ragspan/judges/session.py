@@ -116,11 +116,6 @@ def session_of(record: RagRecord) -> JudgingSession:
     return session
 
 
-def without_budget() -> None:
-    """Let judges spend without limit from here to the end of the running task."""
-    _current.set(replace(_current.get(), allowance=None))
-
-
 def report_usage(usage: Usage) -> None:
     """Add what a request took to the open meter, if there is one."""
     meter = _current.get().meter

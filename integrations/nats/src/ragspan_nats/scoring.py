@@ -22,7 +22,7 @@ from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.engine import Dropped
-from ragspan.engine.processing import Deadline, call_guarded
+from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord

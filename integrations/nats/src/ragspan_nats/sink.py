@@ -16,7 +16,11 @@ from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason, EngineStats
-from ragspan.engine.processing import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
+from ragspan.engine.processor import BackgroundProcessor
+from ragspan.engine.record_queue import Item
+from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.threads import Deadline, call_guarded
+from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.messages import without_texts
@@ -121,7 +125,6 @@ class NatsSink(BackgroundProcessor):
             ProcessorOptions(
                 queue_size=queue_size,
                 queue_bytes=queue_bytes,
-                drop="oldest",
                 concurrency=_IN_FLIGHT,
                 exit_timeout=exit_timeout,
                 name=name,

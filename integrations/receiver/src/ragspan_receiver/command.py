@@ -14,7 +14,8 @@ from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port,
 from ragspan.config import Settings, settings_with
 from ragspan.counted import counted
 from ragspan.defaults import check_worker, engine_from, sink_from
-from ragspan.engine.processing import DaemonThreads, Deadline, draw
+from ragspan.engine.sampling import draw
+from ragspan.engine.threads import DaemonThreads, Deadline
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan_receiver.grpc_server import GRPCServer

@@ -10,7 +10,7 @@ from functools import partial
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ragspan.engine.processing import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.spans import batch_of
 

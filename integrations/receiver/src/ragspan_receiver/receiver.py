@@ -19,7 +19,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ragspan.counted import counted
-from ragspan.engine.processing import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
