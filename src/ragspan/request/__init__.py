@@ -34,7 +34,7 @@ from ragspan.request.question_and_response import question_in
 from ragspan.request.record_making import record_of
 from ragspan.request.tool_documents import documents_of_result, searched_with
 from ragspan.request.tree import (
-    INTERRUPT,
+    INTERRUPTS,
     MAX_SAVED_STATES,
     NO_INPUT_YET,
     ModelStep,
@@ -49,7 +49,7 @@ from ragspan.request.tree import (
 from ragspan.text.answers import without_thoughts
 
 __all__ = [
-    "INTERRUPT",
+    "INTERRUPTS",
     "MAX_SAVED_STATES",
     "MEDIA",
     "MESSAGE",

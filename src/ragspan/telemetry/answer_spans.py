@@ -113,11 +113,7 @@ def _fail(span: Span, kind: str | None, error: ErrorReport | None, at_ns: int, c
     span.set_status(StatusCode.ERROR, error_type(kind))
     if error is None or not all(content.allows("spans", hidden_as=hidden) for hidden in ("inputs", "outputs")):
         return
-    about = {
-        semconv.EXCEPTION_TYPE: clean_name(error.type),
-        semconv.EXCEPTION_MESSAGE: error.message,
-        semconv.EXCEPTION_STACKTRACE: error.stacktrace,
-    }
+    about = {semconv.EXCEPTION_TYPE: clean_name(error.type), semconv.EXCEPTION_MESSAGE: error.message}
     span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
 
 

@@ -24,7 +24,6 @@ LOG_RECORD_UID: Final = "log.record.uid"
 EVENT_EXCEPTION: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
-EXCEPTION_STACKTRACE: Final = "exception.stacktrace"
 SESSION_ID: Final = "session.id"
 USER_ID: Final = "user.id"
 

@@ -12,7 +12,7 @@ from typing import Any
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream
-from ragspan.messages import NotedError, note_error
+from ragspan.messages import LEFT, note_error
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
@@ -128,7 +128,7 @@ class SpanRecorder:
             is_shown = is_step and (
                 place[2] not in _ANSWERING or id_ == log.root
             )  # others hand on what an inner step tells
-            noted = note_error(error) if is_shown else NotedError(type(error), "", ())
+            noted = note_error(error, with_message=is_shown)
             if is_step and place[2] == "chat writer":
                 place[4].fail(error)
             log.note(EventKind.ERROR, id_, None, noted)
@@ -292,9 +292,7 @@ class SpanRecorder:
         if log.span_finder is not None:
             log.find_span()
         if result is None and "is_run" in log.about:
-            log.note(
-                EventKind.ERROR, span_id, None, NotedError(GeneratorExit, "", ())
-            )  # so ends a run that its caller cancels
+            log.note(EventKind.ERROR, span_id, None, LEFT)  # so ends a run that its caller cancels
         else:
             log.events.append((EventKind.END, span_id, None, ended_ns, noted.payload, None))
             if isinstance(noted.payload, Stream):
