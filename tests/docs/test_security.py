@@ -18,7 +18,6 @@ def row(begins):
 
 def test_what_is_read_of_a_reply():
     assert f" {http.MAX_REPLY // MIB} MiB " in row("a native writer's server")
-    assert f" {http.MAX_PAGE // MIB} MiB " in row("a tool that")
     assert f" {http._CONNECT_TIMEOUT:g} s to connect" in row("a native writer's server")
 
 

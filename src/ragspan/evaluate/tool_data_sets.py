@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from ragspan.evaluate.sources import asked
 from ragspan.exceptions import TableError
-from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import tracking_server
 from ragspan.tools.phoenix import phoenix_server
 
@@ -91,7 +91,7 @@ class _PhoenixDataSet(DataSet):
     tool = "phoenix"
 
     def _client(self) -> HttpClient:
-        return HttpClient(phoenix_server(timeout=_PATIENCE), most=MAX_PAGE)
+        return HttpClient(phoenix_server(timeout=_PATIENCE))
 
     def _stored(self, client: HttpClient) -> list[dict[str, Any]] | None:
         found = asked(client, "phoenix", "GET", "/v1/datasets", query={"name": self.name})["data"]
@@ -117,7 +117,7 @@ class _MLflowDataSet(DataSet):
     _id: str | None = None
 
     def _client(self) -> HttpClient:
-        return HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)
+        return HttpClient(tracking_server(timeout=_PATIENCE))
 
     def _stored(self, client: HttpClient) -> list[dict[str, Any]] | None:
         search = {"filter_string": f'name = "{self.name}"'}

@@ -132,11 +132,11 @@ class FilledPrompt(Opaque):
         self.messages, self.given = messages, ()
 
 
-Found: TypeAlias = list[tuple[Document, float | None]]
+ScoredDocuments: TypeAlias = list[tuple[Document, float | None]]
 """Documents, each with its score if it came with one."""
 
 
-def documents_in(value: Snapshot) -> list[Found]:
+def documents_in(value: Snapshot) -> list[ScoredDocuments]:
     """The documents in a payload, list by list: inside dictionaries, states and `(document, score)` pairs.
 
     Messages are not entered: what they carry may be the history of earlier turns.
@@ -150,7 +150,7 @@ def documents_in(value: Snapshot) -> list[Found]:
     if not isinstance(value, list):
         return []
     pairs = [scored_document(item) for item in value]
-    own: Found = [pair for pair in pairs if pair is not None]
+    own: ScoredDocuments = [pair for pair in pairs if pair is not None]
     others = [found for item, pair in zip(value, pairs, strict=True) if pair is None for found in documents_in(item)]
     return [own, *others] if own else others
 
@@ -172,7 +172,9 @@ def tool_messages(output: Snapshot) -> list[PayloadMessage]:
     return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, PayloadMessage)]
 
 
-def documents_of_messages(messages: Sequence[Snapshot], known: set[tuple[int, ...]]) -> tuple[list[Found], bool]:
+def documents_of_messages(
+    messages: Sequence[Snapshot], known: set[tuple[int, ...]]
+) -> tuple[list[ScoredDocuments], bool]:
     """The documents that a conversation's messages carry beside their text.
 
     Those of the user's last message and after it are of the current request; of earlier ones, which are history, it

@@ -42,7 +42,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     if not tree.grouped and not tree.recorded and _is_no_answer(tree):
         return None
     seen = SeenDocuments(tree)
-    status, response = status_and_response(tree)
+    status, response = status_and_response(tree, [entry.text for entry in seen.all])
     has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
     if response is None and status == "complete" and not (has_asked or tree.recorded):
         return None  # a prompt that was filled in, say
@@ -223,7 +223,7 @@ class _StepRecords:
 
     def _common(self, step: Step) -> dict[str, Any]:
         """What all steps have."""
-        tools_around = (self._indexes[around] for around in step.around() if around in self._indexes)
+        tools_around = (self._indexes[around] for around in step.ancestors() if around in self._indexes)
         return {
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._tree.ended_ns,

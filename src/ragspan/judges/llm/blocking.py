@@ -10,8 +10,8 @@ from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
-from ragspan.judges.llm.capabilities import Attempt, EndpointCapabilities, EndpointHabits
-from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
+from ragspan.judges.llm.capabilities import EndpointCapabilities
+from ragspan.judges.llm.requests import is_outage, redacted_message, status_of
 
 
 class BlockingChatClient(ABC):
@@ -26,7 +26,8 @@ class BlockingChatClient(ABC):
     """
 
     def __init__(self) -> None:
-        self.habits = EndpointHabits(EndpointCapabilities(left_out=frozenset({"n"})))
+        self.capabilities = EndpointCapabilities(left_out=frozenset({"n"}))
+        """What the model is known to take."""
 
     @abstractmethod
     def ask(
@@ -46,23 +47,22 @@ class BlockingChatClient(ABC):
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        def say(error: Exception) -> str:
-            return redacted_message(error, [message["content"] for message in messages], secrets=self.secrets())
-
         def answer() -> Completion | JudgeError:
             """Ask, and each time that the model refuses a parameter, ask again without it."""
-            attempt = Attempt(self.habits)
+            taken = self.capabilities
             while True:
-                taken = attempt.capabilities
+                sent = taken.parameters(schema=schema, n=1, temperature=temperature)
                 try:
                     completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=taken)
                 except Exception as error:  # noqa: BLE001  each integration has errors of its own
-                    sent = taken.parameters(schema=schema, n=1, temperature=temperature)
-                    if not attempt.goes_on_without(error, sent):
-                        kind, is_out = type(error).__name__, is_outage(error)
-                        return JudgeError(kind, say(error), outage=is_out, status=status_of(error))
+                    simpler = taken.after(error, sent)
+                    if simpler is None:
+                        texts = [message["content"] for message in messages]
+                        words, kind = redacted_message(error, texts, secrets=self.secrets()), type(error).__name__
+                        return JudgeError(kind, words, outage=is_outage(error), status=status_of(error))
+                    taken = simpler
                 else:
-                    attempt.ended_well()
+                    self.capabilities = self.capabilities.taught_by(taken)
                     return completion
 
         loop = asyncio.get_running_loop()
