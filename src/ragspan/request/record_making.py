@@ -28,6 +28,7 @@ from ragspan.request.tree import (
     ToolStep,
 )
 from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.turns import give_turn
 
 _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
@@ -50,7 +51,9 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         return None
     question = _question(tree, seen)
     to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
+    give_turn()
     evidence = evidence_of(tree, seen, question, response, to_context)
+    give_turn()
     steps = _StepRecords(tree, to_context)
     return RagRecord(
         question=question,

@@ -15,7 +15,7 @@ from itertools import chain
 from ragspan.judges.screen.contexts import Context, Index, numbers_of
 from ragspan.text.keys import content_of
 from ragspan.text.sentences import Sentence, content_in
-from ragspan.text.turns import turn
+from ragspan.turns import give_turn
 
 _MAIN_WORDS, _MOST_RELEVANT = 25, 15
 """Words that matter most, and sentences that they are taken from."""
@@ -60,7 +60,7 @@ def _main_words(index: Index, question: frozenset[str]) -> list[str]:
         for key in content_of(index.keys_at(index.place(number))):
             weights[key] += relevance[number]
     for context in () if relevance else index.contexts:
-        turn()
+        give_turn()
         for key, bits in context.places.items():
             weights[key] += bits.bit_count()
         weights = defaultdict(float, {key: weights[key] for key in content_of(weights)})
