@@ -11,7 +11,7 @@ from ragspan.arguments import FLAG
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, claims_of, is_judged_anyway, judged_share
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, judged_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -110,7 +110,7 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
 
 async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier: Verifier) -> Outcome:
     """Faithfulness with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
-    claims = await claims_of(metric.judge, record)
+    claims = await metric.judge.extract_claims(record)
     without_documents = screen_contexts(record)
     if not claims:
         return without_documents or NotApplicable(reason="no_claims")

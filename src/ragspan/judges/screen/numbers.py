@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, islice, permutations
+from typing import NamedTuple
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near, Place
@@ -56,17 +56,16 @@ def find_absent_number(claim: Claim) -> Finding | None:
 # Another number in its place
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A part of a context sentence between commas, with the words that it shares with the claim and the question."""
 
     own: frozenset[str]
     reached: frozenset[str]
     """With those of the parts before it in its sentence."""
     quantities: tuple[Quantity, ...]
-    near: bool
-    """Its sentence is one of those that the claim rests on."""
     place: Place
+    is_near: bool
+    """Its sentence is one of those that the claim rests on."""
 
 
 def find_other_quantity(claim: Claim) -> Finding | None:
@@ -95,7 +94,7 @@ def _parts(claim: Claim, near: Near) -> Iterator[_Part]:
         own = wanted.intersection(facts.keys_of_part(number))
         reached |= own
         quantities = tuple(quantity for quantity in facts.quantities if facts.parts[quantity.at] == number)
-        yield _Part(own=own, reached=reached, quantities=quantities, near=is_near, place=near.place)
+        yield _Part(own, reached, quantities, near.place, is_near)
 
 
 def _rival(claim: Claim, quantity: Quantity, parts: Sequence[_Part]) -> tuple[Quantity, Place] | None:
@@ -109,7 +108,7 @@ def _rival(claim: Claim, quantity: Quantity, parts: Sequence[_Part]) -> tuple[Qu
     for part in parts:
         # It has a word that those with the claim's value lack, and lacks none that they have.
         own = part.own & around
-        if not part.near or not all(own - held.own and held.own & around <= part.reached for held in holding):
+        if not part.is_near or not all(own - held.own and held.own & around <= part.reached for held in holding):
             continue
         rivals = [other for other in part.quantities if _are_rivals(quantity, other)]
         is_same = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
@@ -172,11 +171,10 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(held)) if match]
     spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
     # Hours and minutes between two times: "6" and "18" of 08:12 and 14:30.
-    if {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}.issuperset(
-        absent
-    ):
+    lengths = {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}
+    if lengths.issuperset(absent):
         return True
-    if not all(_NUMBER.fullmatch(key) for key in absent):
+    if not all(map(_NUMBER.fullmatch, absent)):
         return False
     mine, others, is_share = _values(own), _values(held), "%" in claim.keys
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
@@ -190,18 +188,18 @@ def _values(keys: Iterable[str]) -> list[float]:
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
     """Whether two of some numbers, one of them the claim's own if the value is small, make a value."""
-    exact, about = set[float](), list[float]()
-    is_large = value >= _SMALL
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
-        if is_large or one in mine:
-            exact |= {one + other, one - other}
-        if is_large or one in mine or other in mine:
-            about += [one * other, one / other]
-        about += [one * other / _WHOLE, one * (_WHOLE - other) / _WHOLE, one * (_WHOLE + other) / _WHOLE]
+        is_free = value >= _SMALL or one in mine
+        exact = [one + other, one - other] if is_free else []
+        about = [one * part / _WHOLE for part in (other, _WHOLE - other, _WHOLE + other)]
+        about += [one * other, one / other] if is_free or other in mine else []
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
-            exact |= {_WHOLE - one, _WHOLE - one - other}
-    is_exact = any(abs(result - value) < _ROUNDING for result in exact)
-    return is_exact or any(abs(result - value) <= _TOLERANCE * value for result in about)
+            exact += [_WHOLE - one, _WHOLE - one - other]
+        if any(abs(result - value) < _ROUNDING for result in exact):
+            return True
+        if any(abs(result - value) <= _TOLERANCE * value for result in about):
+            return True
+    return False

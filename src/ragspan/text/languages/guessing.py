@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -74,7 +74,7 @@ class Languages:
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
     """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
 
-    All texts together decide. If they do not show it, the question does; else a response in ASCII is read as English.
+    All texts together decide. If they do not show it, a response in ASCII is read as English.
     """
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
     said = guess(response)
@@ -83,8 +83,8 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     read = [found for found in map(guess, heads) if found is not None]
     if _are_apart(_read(response[:_SAMPLE]), heads):
         return Languages(said or UNKNOWN, read[0] if read else UNKNOWN, are_comparable=False)
-    found = read[0] if read and said is None else said if not read else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
-    if found is None and (found := guess(question)) is None:
+    found = said if not read else read[0] if said is None else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
+    if found is None:
         words = dict.fromkeys(word for text in [response, question, *heads] for word in text[:_HEAD].split())
         found = guess(" ".join(words), enough=_FEW) or (ENGLISH if response.isascii() else UNKNOWN)
     return Languages(found, found)
@@ -95,22 +95,27 @@ def _are_apart(response: _Sample, contexts: Sequence[str]) -> bool:
 
     Names alone do not show a language: a response is not apart if the contexts have half of its words.
     """
+
+    def differs(context: _Sample) -> bool:
+        # The same names are written in Han and kana.
+        alike = ("han", "kana") if response.script in {"han", "kana"} else (response.script or "",)
+        if sum(context.letters.get(name, 0) for name in alike) < _SHARE * sum(context.letters.values()):
+            return True
+        first, second, said, held = response.language, context.language, response.counts, context.counts
+        if (
+            response.script != "latin"
+            or first is None
+            or second is None
+            or min(said[first], held.get(second, 0)) < _ENOUGH
+        ):
+            return False
+        return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
+
     texts = [text for text in contexts if any(map(str.isalpha, text))]
-    if response.script is None or not texts or not all(_differ(response, _read(text)) for text in texts):
+    if response.script is None or not texts or not all(differs(_read(text)) for text in texts):
         return False
     there = "\n".join(texts).lower()
     return 2 * sum(word in there for word in set(response.words)) < len(set(response.words))
-
-
-def _differ(response: _Sample, context: _Sample) -> bool:
-    # The same names are written in Han and kana.
-    alike = ("han", "kana") if response.script in {"han", "kana"} else (response.script or "",)
-    if sum(context.letters.get(name, 0) for name in alike) < _SHARE * sum(context.letters.values()):
-        return True
-    first, second, said, read = response.language, context.language, response.counts, context.counts
-    if response.script != "latin" or first is None or second is None or min(said[first], read.get(second, 0)) < _ENOUGH:
-        return False
-    return said[first] > 2 * said.get(second, 0) and read[second] > 2 * read.get(first, 0)
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +125,8 @@ def _read(sample: str) -> _Sample:
     letters = Counter({"latin": int(sample.isascii() and any(map(str.isalpha, sample)))})
     for sign, count in Counter(sample).items() if not sample.isascii() else ():
         if sign.isalpha():
-            script = _script_of(sign)
+            first = unicodedata.name(sign, "unknown").partition(" ")[0].lower()
+            script = _NAMES.get(first, first)
             letters[script] += count * (_SIGNS_OF_A_WORD if script in _SIGNS else 1)
     main = max(letters, key=letters.__getitem__)
     if not letters[main]:
@@ -131,33 +137,24 @@ def _read(sample: str) -> _Sample:
     english = sum(map(FUNCTION_WORDS.__contains__, words)) if main == "latin" else 0
     if english >= _ENOUGH and 3 * english >= len(words):
         return _Sample(letters, main, words, {"en": english}, "en")
-    speakers = _speakers(main)
+    codes, speakers = _speakers(main)
     counts = Counter(code for word in words for code in speakers.get(word, ()))
     if main != "latin":
-        best = max(_codes(main), key=counts.__getitem__, default="und")  # the first of equals
-        return _Sample(letters, main, words, counts, best)
+        return _Sample(
+            letters, main, words, counts, max(codes, key=counts.__getitem__, default="und")
+        )  # the first of equals
     counts["en"] = english
     best = max(counts, key=counts.__getitem__)
     return _Sample(letters, main, words, counts, best if counts[best] >= max(1, _SHARE * len(words)) else None)
 
 
-@lru_cache(maxsize=1 << 14)
-def _script_of(sign: str) -> str:
-    first = unicodedata.name(sign, "unknown").partition(" ")[0].lower()
-    return _NAMES.get(first, first)
-
-
-def _codes(script: str) -> Iterable[str]:
-    codes = (code for code, words in LANGUAGES.items() if words["script"] == script)
-    return sorted(codes, key=lambda code: (code not in WITH_WORDS, code))
-
-
 @cache
-def _speakers(script: str) -> Mapping[str, Sequence[str]]:
-    """The languages of a script, but for English, that have each function word; empty where there is one language alone."""
-    codes = [code for code in _codes(script) if code != "en"]
+def _speakers(script: str) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
+    """The languages of a script but for English, and for each function word those that have it."""
+    codes = [code for code, words in LANGUAGES.items() if words["script"] == script and code != "en"]
+    codes.sort(key=lambda code: (code not in WITH_WORDS, code))
     speakers: dict[str, list[str]] = {}
-    for code in codes if len(codes) > 1 else ():
+    for code in codes:
         for word in language(code).stop_words | language(code).negations:
             speakers.setdefault(word, []).append(code)
-    return speakers
+    return codes, speakers

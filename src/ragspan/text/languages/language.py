@@ -13,13 +13,10 @@ from typing import Any, Final
 from ragspan.text import keys as english
 from ragspan.text.keys import MARK, NEGATION, common
 from ragspan.text.lazy import Lazy
-from ragspan.text.limits import fair_limit
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of
 
-CODES: Final = frozenset(LANGUAGES)
-"""ISO 639-1 codes of the languages that are told apart. All others are read as `und`."""
 WITH_WORDS: Final = tuple(code for code, words in LANGUAGES.items() if "framing" in words)
-"""Those whose numbers, denials and phrases are known."""
+"""ISO 639-1 codes of the languages whose numbers, denials and phrases are known."""
 NO_LETTERS: Final = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
 """For `str.translate`: words apart, three times as fast as an expression."""
 
@@ -33,7 +30,7 @@ MARKS: Final = "".join(_MARKS) + "\u00ad\u200b-\u200d\u2060"
 
 _MIDDLE = 0.24
 _CUT = 5
-"""Letters of a word that count where there is no stemmer: what follows is mostly inflection."""
+"""Letters of a word that count: what follows is mostly inflection."""
 _LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
@@ -73,8 +70,6 @@ class Language:
         """Words too common to show where a sentence comes from, in lower case."""
         self.negations: Final = frozenset(words.get("negations", "").split())
         """Words that deny, in lower case."""
-        self.number_words: Final = pairs_of(words.get("numbers", ""))
-        """Number words as digits: "drei" → "3"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
@@ -91,9 +86,8 @@ class Language:
         self.key: Callable[[str], str] = english.key if code == "en" else lru_cache(maxsize=1 << 15)(self._key)
         """Makes a token's key: what it is compared by."""
         self._words = words
-        self._elides: Final[bool] = words.get("apostrophe") == "elision"
-        self._decimal = words.get("decimal", ".")
-        self._cut = words.get("cut")
+        self._numbers = pairs_of(words.get("numbers", ""))
+        self._elides = words.get("apostrophe") == "elision"
         kept, denying = words.get("not_negations", "").split(), sorted(self.negations, key=len, reverse=True)
         whole = "|".join(map(re.escape, [*kept, *denying])) or "(?!)"
         self._pieces = re.compile(rf"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)
@@ -111,11 +105,6 @@ class Language:
         """The keys of the days of the week, and those of the months; English has its own."""
         names = "" if self.code == "en" else self._words.get("calendar", "")
         return tuple(frozenset(map(self.key, some.split())) for some in names.split("|") if some)
-
-    @Lazy
-    def quick(self) -> Language:
-        """The same for a record of very many words: without the stemmer, which takes up to 60 µs a word."""
-        return self if self.code == "en" or "stemmer" not in self._words else _quick(self.code)
 
     def tokens(self, text: str) -> list[str]:
         """Words, numbers, times, `%` and currency signs, as they are written.
@@ -136,9 +125,10 @@ class Language:
     def _parts(self, token: str) -> Sequence[str]:
         if _RUN.match(token):
             return [part for piece in self._pieces.finditer(token) for part in _signs(piece)]
-        if self._cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
+        cut = self._words.get("cut")
+        if cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
             found = _pairs(token)  # because endings change: in place of the word, or with it
-            return found if self._cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
+            return found if cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
         if "'" in token and self._elides:
             return [part for part in token.partition("'")[::2] if part]
         return (token,)
@@ -149,28 +139,20 @@ class Language:
             word = word.replace("I", "ı").replace("İ", "i")
         word = word.lower() or token
         if word[0].isdigit():
-            return _canonical(word, self._decimal)
+            return _canonical(word, self._words.get("decimal", "."))
         word = word.partition("'")[0] or word
         word = word.replace(".", "") or word
         if word == "٪":
             return "%"
         if word in self.negations:
             return common(NEGATION, word)
-        if number := self.number_words.get(word):
+        if number := self._numbers.get(word):
             return number
         # Single signs of hiragana write particles and endings.
         if word in self.stop_words or ("\u3040" <= word <= "\u309f" and len(word) == 1):
             return common(MARK, word)
-        name = self._words.get("stemmer")
-        stem = (_algorithm(name)().stemWord(word) or word) if name else word[:_CUT]
+        stem = word[:_CUT]
         return f"{stem}'" if stem in FUNCTION_WORDS else stem
-
-
-@cache
-def _algorithm(name: str) -> Callable[[], Any]:
-    """A stemmer holds the word that it works on: each word has its own, which costs little and needs no lock."""
-    algorithm: Callable[[], Any] = getattr(import_module(f"snowballstemmer.{name}_stemmer"), f"{name.title()}Stemmer")
-    return algorithm
 
 
 def _signs(piece: re.Match[str]) -> list[str]:
@@ -218,41 +200,11 @@ def _common(code: str) -> frozenset[str]:
 
 @cache
 def language(code: str) -> Language:
-    """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not in `CODES`."""
-    if code not in CODES:
-        return UNKNOWN if code == "und" else language("und")
+    """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not known."""
+    if code not in LANGUAGES:
+        return UNKNOWN
     return ENGLISH if code == "en" else Language(code, LANGUAGES[code])
-
-
-@cache
-def _quick(code: str) -> Language:
-    return Language(code, {name: words for name, words in LANGUAGES[code].items() if name != "stemmer"})
 
 
 ENGLISH: Final = Language("en", LANGUAGES["en"])
 UNKNOWN: Final = Language("und", {})
-
-# How much is read
-
-_WEIGHT = 5
-_SIGNS = re.compile(f"[{WITHOUT_SPACES}\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
-_LETTERS_IN_PAIRS = re.compile("[\u0900-\u0963\u0970-\u097f]+")
-
-
-def characters_read(texts: Sequence[str], most: int) -> list[int]:
-    """How many characters of each text are read if `most` may be read in all: short texts whole, long ones alike.
-
-    A sign of Han, kana, Thai or Hangul counts as five letters, one of Devanagari as two: most are compared in two pairs.
-    """
-    lengths = [len(text) for text in texts]
-    if _WEIGHT * sum(lengths) <= most:
-        return lengths
-    limit = fair_limit(lengths, most)
-    whole = weight = sum(min(length, limit) for length in lengths)
-    for text in texts:
-        if not text.isascii():
-            weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, limit)))
-            weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, limit)))
-    if weight > most:
-        limit = fair_limit([min(length, limit) for length in lengths], most * whole // weight)
-    return [min(length, limit) for length in lengths]
