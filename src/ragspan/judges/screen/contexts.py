@@ -13,9 +13,7 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import reduce
 from itertools import islice
-from operator import or_
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
@@ -33,7 +31,6 @@ MAX_CONTEXTS = 1000
 """Contexts that are read for one record, the first ones."""
 _ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 36
 """The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
-_REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
 _BEST, _CANDIDATES = 4, 3
@@ -150,12 +147,6 @@ class Near(NamedTuple):
     def facts(self) -> Facts:
         return self.context.facts_of(self.place.sentence)
 
-    @property
-    def carried(self) -> frozenset[str]:
-        """The content of the sentence before, where it has a pronoun that may mean something there."""
-        refers = self.place.sentence and not _REFERRING.isdisjoint(self.keys)
-        return content_of(self.context.keys_of(self.place.sentence - 1) if refers else ())
-
 
 class Index(dict[str, int]):
     """For each word the sentences of all contexts that have it, as the bits of an integer.
@@ -216,14 +207,13 @@ class Index(dict[str, int]):
         return [(weight, self._place(number)) for weight, number in _best_of(planes, most)]
 
     def covered(self, keys: Sequence[str]) -> int:
-        """How many of the words of a claim are in a run of three that a sentence has as well."""
+        """How many of the words of a claim are in a run of three that a sentence with most of its content has as well."""
+        held = map(self.keys_at, self.closest(content_of(keys), _BEST))
+        runs = {run for said in held for run in zip(said, said[1:], said[2:], strict=False)}
         found: set[int] = set()
-        bits = [self[key] for key in keys]
-        for at in range(len(keys) - 2):
-            if having := bits[at] & bits[at + 1] & bits[at + 2]:
-                run = f" {keys[at]} {keys[at + 1]} {keys[at + 2]} "
-                if any(run in self._line(number) for number in islice(numbers_of(having), _CANDIDATES)):
-                    found.update((at, at + 1, at + 2))
+        for at, run in enumerate(zip(keys, keys[1:], keys[2:], strict=False)):
+            if run in runs:
+                found.update((at, at + 1, at + 2))
         return len(found)
 
     def verbatim(self, keys: Sequence[str]) -> Place | None:
@@ -233,8 +223,8 @@ class Index(dict[str, int]):
             having &= self[key]
             if not having:
                 return None
-        line, numbers = f" {' '.join(keys)} ", islice(numbers_of(having), _CANDIDATES)
-        return next((self._place(number) for number in numbers if self._line(number) == line), None)
+        places = map(self._place, islice(numbers_of(having), _CANDIDATES))
+        return next((place for place in places if self.keys_at(place) == tuple(keys)), None)
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
@@ -252,26 +242,14 @@ class Index(dict[str, int]):
             return []
         planes: list[int] = []
         for word, bits in held.items():
-            # What a sentence with a pronoun speaks of may stand in the one before.
-            carried = bits << 1 & self._referring if bits else 0
-            _count(planes, (bits | carried) & self._prose, weights[word])
+            _count(planes, bits & self._prose, weights[word])
         best = [(self._place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
         return [Near(place, share, self.keys_at(place), self.contexts[place.context]) for place, share in best]
-
-    @Lazy
-    def _referring(self) -> int:
-        """The sentences with a pronoun, as bits."""
-        self.look_up(_REFERRING)
-        return reduce(or_, map(self.__getitem__, _REFERRING))
 
     def _place(self, number: int) -> Place:
         # A window may begin before the first sentence of its context.
         context = bisect_right(self._firsts, number + _GAP) - 1
         return Place(context, number - self._firsts[context])
-
-    def _line(self, number: int) -> str:
-        """The keys of a sentence, between spaces."""
-        return f" {' '.join(self.keys_at(self._place(number)))} "
 
     def _weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
 from ragspan.judges.screen.english import english
-from ragspan.judges.screen.facts import Clause, Facts, compared
-from ragspan.text.keys import key
+from ragspan.judges.screen.facts import Clause, Facts
 
 _INHERITED = 0.75
 """What a word counts if only an earlier clause of the sentence holds it."""
@@ -20,7 +17,7 @@ _ENOUGH, _NEARLY_ALL, _SURER = 0.6, 0.85, 0.15
 more where only a negation differs."""
 _AS_GOOD = 0.95
 """A clause that agrees, and scores this share of the best one, is support."""
-_HEADS, _QUOTED = 2, 6
+_QUOTED = 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,13 +31,11 @@ class _Match:
     opposed: tuple[tuple[str, str], ...]
     """A word of the claim with its opposite in the context."""
     agrees: bool
-    clear: bool
-    """Each side has the words that the other denies."""
 
 
 def find_opposition(claim: Claim) -> Finding | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
-    if not claim.is_compared or not _may_turn(claim):
+    if not claim.is_compared:
         return None
     enough, fewest = (_ENOUGH, 1) if claim.response.lone else (_NEARLY_ALL, 4)
     facts = claim.facts
@@ -49,16 +44,13 @@ def find_opposition(claim: Claim) -> Finding | None:
         if len(clause.own) < fewest or not matches:
             continue
         best = max(matches, key=lambda match: (match.score, not match.agrees))
-        if best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
+        if best.agrees or best.share < (enough if best.opposed else enough + _SURER):
             continue
         words = {word for word, _ in best.opposed}
-        # Another sentence that fits nearly as well has the claim's own words; or "A is east of B" and "B is west of A".
-        if words and (
-            any(
-                words & near.facts.content and near is not best.near and near.share >= _INHERITED * best.near.share
-                for near in claim.near
-            )
-            or _is_converse(facts, clause, best)
+        # Another sentence that fits nearly as well has the claim's own words.
+        if words and any(
+            words & near.facts.content and near is not best.near and near.share >= _INHERITED * best.near.share
+            for near in claim.near
         ):
             continue
         if not any(
@@ -70,63 +62,30 @@ def find_opposition(claim: Claim) -> Finding | None:
     return None
 
 
-def _may_turn(claim: Claim) -> bool:
-    """Whether the claim or a sentence near it has a word that turns it; a quick test, before they are taken apart."""
-    turning, phrases = _turning_keys(), english().phrases.keys()
-    opposites = turning.union(*(english().opposites.get(word, ()) for word in claim.facts.content))
-    return not turning.isdisjoint(claim.facts.keys) or any(
-        not opposites.isdisjoint(map(compared, near.keys)) or not phrases.isdisjoint(pairwise(near.keys))
-        for near in claim.near
-    )
-
-
-@cache
-def _turning_keys() -> frozenset[str]:
-    known = english()
-    refusing = map(key, ("failed", "refused", "declined", "ceased"))
-    return known.negations | known.exceptions | known.ending | {"free", "unless", *refusing}
-
-
-def _is_converse(facts: Facts, clause: Clause, match: _Match) -> bool:
-    sides = []
-    for side, part, word in zip((facts, match.near.facts), (clause, match.clause), match.opposed[0], strict=True):
-        at = side.keys.index(word, part.start, part.end)
-        if side.keys[at + 1 : at + 2] != ("of",):
-            return False
-        sides += [
-            part.own.intersection(side.keys[part.start : at]),
-            part.own.intersection(side.keys[at + 1 : part.end]),
-        ]
-    return not sides[0].isdisjoint(sides[3]) and not sides[1].isdisjoint(sides[2])
-
-
 def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     facts, question, opposites = near.facts, claim.response.told, english().opposites
     if "than" in claim.facts.keys and "than" in facts.keys:
         return  # exchanged sides of comparisons
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     for other in facts.clauses:
-        inherited = other.inherited | near.carried
-        if other.supposed != clause.supposed or not (other.own or other.negations):
+        if not (other.own or other.negations):
             continue
         opposed = []
-        light = len(clause.light & other.light)
-        shared: float = light
+        shared = 0.0
         for word in words:
             if word in other.own:
                 shared += 1
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
                 opposed.append((word, min(said)))
-            elif word in inherited:
+            elif word in other.inherited:
                 shared += _INHERITED
-        rest = len(words) + light - len(opposed)
+        rest = len(words) - len(opposed)
         asked = question - clause.own
-        held = len(asked & other.own) + _INHERITED * len(asked & inherited)
+        held = len(asked & other.own) + _INHERITED * len(asked & other.inherited)
         if rest <= 1:
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
         ended = 0 if opposed or not question else len((clause.own ^ other.own) & english().ending)
         turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended
-        carried = near.carried.union(*opposed)
         yield _Match(
             clause=other,
             near=near,
@@ -134,19 +93,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
             score=shared + len(opposed) + 0.3 * held,
             opposed=tuple(opposed),
             agrees=turns % 2 == 0,
-            clear=_is_clear(claim.facts, clause, other, carried) and _is_clear(facts, other, clause, carried),
         )
-
-
-def _is_clear(facts: Facts, clause: Clause, facing: Clause, opposed: frozenset[str]) -> bool:
-    """Whether the facing clause has a word that each negation of the clause denies: of the next two; else of the first one."""
-    there, some = facing.own | facing.light | facing.inherited | opposed, clause.own | clause.light
-    for negation in clause.negations:
-        heads = [word for word in facts.keys[negation + 1 : clause.end] if word in some][:_HEADS]
-        heads = heads or [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
-        if there.isdisjoint(heads):
-            return False
-    return True
 
 
 def _contradiction(facts: Facts, clause: Clause, match: _Match) -> Finding:

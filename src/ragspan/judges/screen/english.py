@@ -40,13 +40,9 @@ class EnglishWords:
         """For the key of a unit, what it measures and how many of the base unit it is."""
         self.scales = {key(word): float(size) for word, size in pairs_of(words["scales"]).items()}
         """Words that multiply the number before them."""
-        self.light = {form: forms[0] for forms in map(str.split, words["light"].split("|")) for form in forms}
-        """Verbs too common to be content, which still have a subject and an object; each form with the verb."""
         past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
         self.past = frozenset(past).union(words["unchanged_past"].split())
         """Past forms of irregular verbs, as they are written."""
-        self.phrases = {(key(first), second): key(word) for first, second, word in rows_of("en/phrases")}
-        """Two words with the key of the one that they mean."""
         opposites: defaultdict[str, set[str]] = defaultdict(set)
         for line in rows_of("en/antonyms"):
             left, right = _keys(line[: line.index(":")]), _keys(line[line.index(":") + 1 :])

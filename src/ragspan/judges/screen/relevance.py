@@ -44,7 +44,8 @@ def rate_coverage(
         weights = Counter({key: weights[key] for key in content_of(weights)})
     weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
     index.look_up(weighty)
-    told = {key: weights[key] * index.rarity(key) for key in weighty}
+    sentences = sum(map(len, index.contexts))
+    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
     main = sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]

@@ -63,7 +63,7 @@ def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
     """The verbs of a sentence that somebody does; of one word only, if it is given."""
     known, keys = english(), facts.keys
     for at, word in enumerate(keys):
-        if (verb and word != verb) or not at or not (word in facts.content or word in known.light):
+        if (verb and word != verb) or not at or word not in facts.content:
             continue
         # A verb by its form, and by what is before and after it.
         written, before, after = facts.words[at], keys[at - 1], "".join(keys[at + 1 : at + 2])
@@ -71,7 +71,7 @@ def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
         follows = follows and (after in _DETERMINERS or (written.endswith("s") and after in facts.content))
         if written[0].isupper() or before in _DETERMINERS - {"to"} or after in known.auxiliaries:
             continue
-        if not (is_past(written) or word in known.light or follows):
+        if not (is_past(written) or follows):
             continue
         clause = facts.clause_at(at)
         agent, patient = facts.content.intersection(keys[clause.start : at]), _until_ending(facts, at + 1, clause.end)
