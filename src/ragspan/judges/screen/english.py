@@ -28,8 +28,6 @@ class EnglishWords:
         self.months, self.weekdays = sets["months"], sets["weekdays"]
         self.dated = self.months | self.weekdays | {"one", "may"}
         """Words that may be a number or a date."""
-        self.wide = sets["wide"]
-        """Nouns that stand for many others."""
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""
         self.units: Mapping[str, tuple[str, float]] = {

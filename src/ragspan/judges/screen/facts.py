@@ -21,7 +21,6 @@ _NEAR, _SOON = 7, 4
 _NOUNS = 3
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
-_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
@@ -238,7 +237,7 @@ def compared(word: str) -> str:
 
 def tells(word: str) -> bool:
     """True for the key of a word that is compared."""
-    return (is_content(word) and not is_number(word) and word not in _LITTLE) or word == "include"
+    return (is_content(word) and not is_number(word)) or word == "include"
 
 
 def is_past(word: str) -> bool:

@@ -51,7 +51,6 @@ def find_exchange(claim: Claim) -> Finding | None:
             replaced = (
                 abs(len(ours.agent) - len(theirs.agent)) <= 1
                 and len(ours.patient & theirs.patient) >= max(1, _ALIKE * len(ours.patient))
-                and ours.agent.isdisjoint(english().wide)
                 and ours.named == theirs.named
             )
             if near.share >= _ALIKE and ours.denied == theirs.denied and (exchanged or replaced):

@@ -33,6 +33,7 @@ _CUT = 5
 """Letters of a word that count: what follows is mostly inflection."""
 _LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
+_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]")
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
 _HAN = re.compile(f"[{_HAN_KANA}]")
 _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
@@ -151,7 +152,8 @@ class Language:
         # Single signs of hiragana write particles and endings.
         if word in self.stop_words or ("\u3040" <= word <= "\u309f" and len(word) == 1):
             return common(MARK, word)
-        stem = word[:_CUT]
+        bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+        stem = unicodedata.normalize("NFC", bare)[:_CUT] or word
         return f"{stem}'" if stem in FUNCTION_WORDS else stem
 
 
