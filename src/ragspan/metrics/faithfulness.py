@@ -28,8 +28,7 @@ class Faithfulness(JudgedMetric[Judge]):
     value is supported / (supported + unsupported); an unsure claim to which the judge gives a probability counts with that.
     If the unsure claims decide whether it passes, the score has no label, or without such probabilities there is none
     (`cannot_tell`). `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
-    without any claim, such as a greeting, is not applicable (`no_claims`). Claims that only restate the question are left
-    out.
+    without any claim, such as a greeting, is not applicable (`no_claims`).
 
     The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
     default of 0.8, a response of four claims or fewer must have all of them supported.

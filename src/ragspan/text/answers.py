@@ -2,7 +2,7 @@
 
 Assistants decorate what they say: citations, lists of sources, phrases that name the source, greetings, offers, questions back,
 thoughts, Markdown. None of it is a claim about the world, so no judge should compare it. Marks are found by their form, in any
-language; phrases by the words of the answer's language, which stand in `languages/words`. Each expression takes time in
+language; phrases by the words of the answer's language, which stand in `words`. Each expression takes time in
 proportion to the text: repetitions have bounds and do not nest.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ragspan.text.languages.language import NO_LETTERS, WITH_WORDS, Language, language
+from ragspan.text.languages import NO_LETTERS, WITH_WORDS, Language, language
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, word_set
 
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
