@@ -60,7 +60,7 @@ def clock():
 
 @pytest.fixture
 def telemetry():
-    from ragspan.testing import InMemoryTelemetry
+    from fakes import InMemoryTelemetry
 
     return InMemoryTelemetry()
 

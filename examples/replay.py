@@ -83,7 +83,7 @@ class Tally:
 
 def replay(file: Path, *, limit: int | None) -> None:
     tally = Tally()
-    emitter = RecordingEmitter(on_emit=tally.add, keep=False)
+    emitter = RecordingEmitter(on_emit=tally.add)
     settings = Settings.from_environment()
     engine = ScoringEngine(metrics=metrics_from(settings), emitters=[emitter], queue_size=100_000)
     config: Any = {"callbacks": [RagspanCallbackHandler(sink=engine)]}

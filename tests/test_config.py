@@ -2,9 +2,10 @@ import logging
 
 import pytest
 
-from ragspan import ConfigurationError, config
-from ragspan.config import Settings, is_enabled, without_effect
+from ragspan import ConfigurationError
+from ragspan.config import Settings, is_enabled
 from ragspan.judge_share import JudgeShare
+from ragspan.process import in_use
 
 
 @pytest.mark.parametrize("variables", [{}, {"OPENAI_API_KEY": "secret"}, {"RAGSPAN_JUDGE": " "}])
@@ -82,21 +83,12 @@ def test_opentelemetrys_own_switch_for_content_is_followed(value, captured):
 
 
 def test_a_misspelt_variable_is_pointed_out_once(caplog, monkeypatch):
-    monkeypatch.setattr(config, "_warned", set())
+    monkeypatch.setattr(in_use, "said", set())
     with caplog.at_level(logging.WARNING, logger="ragspan"):
         for _ in range(2):
             Settings.from_environment({"RAGSPAN_JUGDE": "overlap"})
 
     assert caplog.text.count("did you mean 'RAGSPAN_JUDGE'?") == 1
-
-
-@pytest.mark.parametrize("name", ["OPTIONS", "BASE_URL", "API_KEY"])
-@pytest.mark.parametrize(("judge", "is_told"), [(None, True), ("Overlap", True), ("openai:gpt-4o-mini", False)])
-def test_a_setting_of_a_judge_is_pointed_out_where_no_judge_takes_it(name, judge, is_told):
-    variables = {f"RAGSPAN_JUDGE_{name}": "{}"} | ({} if judge is None else {"RAGSPAN_JUDGE": judge})
-    told = without_effect(variables)
-
-    assert [words.partition(",")[0] for words in told] == [f"RAGSPAN_JUDGE_{name} is set"] * is_told
 
 
 @pytest.mark.parametrize(

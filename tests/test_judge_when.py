@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from fakes import FakeJudge
 from typer.testing import CliRunner
 
 import ragspan
@@ -16,7 +17,7 @@ from ragspan.judge_when import JudgeWhen, facts_of
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import Generation
-from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.testing import RecordingEmitter
 
 SECOND = 1_000_000_000
 

@@ -12,7 +12,7 @@ from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.records import Background, Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
-from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome, withhold
+from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome
 
 SECRET = "anna@example.org"
 KEPT = set(
@@ -124,22 +124,6 @@ def test_every_text_of_a_class_of_the_applications_is_redacted_whatever_its_fiel
     assert made.evidence[0].nested == ("[e-mail]", {"reason": "[e-mail]"})
 
 
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        NotApplicable(reason=f"asked by {SECRET}"),
-        NotApplicable(reason=SECRET),
-        MetricFailure(error_type=f"cannot read {SECRET}", message="m"),
-        Score(value=0.5, label=SECRET),
-        Score(value=0.5, fallback=SECRET),
-    ],
-    ids=str,
-)
-def test_what_ragspan_would_fill_with_its_own_words_is_text_where_a_metric_writes_something_else(outcome):
-    assert SECRET not in repr(redacted_outcome(outcome, mask))
-    assert SECRET not in repr(redacted_outcome(outcome, withhold)) or isinstance(outcome, Score)
-
-
 def test_ragspans_own_words_stay():
     outcomes = [
         NotApplicable(reason="no_contexts"),
@@ -225,8 +209,8 @@ def test_the_environment_names_a_function_and_false_overrules_it(monkeypatch):
         (5, "redact is of type int, but should be a function that takes a text and returns one"),
         (mask_later, "redact is an async function, but should be a function"),
         ("mask", "RAGSPAN_REDACT is 'mask', but should be module:function, such as 'privacy:mask'"),
-        ("no_such_module:mask", "no_such_module cannot be imported: ModuleNotFoundError"),
-        (f"{__name__}:unmask", f"but {__name__} has no unmask"),
+        ("no_such_module:mask", "'no_such_module:mask', which cannot be imported: ModuleNotFoundError"),
+        (f"{__name__}:unmask", "which cannot be imported: AttributeError: .* has no attribute 'unmask'"),
         (f"{__name__}:SECRET", "which is of type str, but should be a function"),
     ],
 )

@@ -35,7 +35,7 @@ def test_it_says_what_is_scored_by_whom_and_to_where(monkeypatch):
 
     assert said == (
         "answers of langchain are scored by overlap (faithfulness, completeness); scores go to http://collector:4318, "
-        "phoenix at http://localhost:6006 and the console"
+        "phoenix at http://localhost:6006, the console"
     )
 
 

@@ -1,7 +1,6 @@
 """ragspan: know in production whether a RAG system's answers are grounded.
 
-These names are what most programs need. Steps of a record are in `ragspan.records`, what metrics return in `ragspan.outcomes`,
-errors in `ragspan.exceptions`; `docs/reference` lists all public names.
+These names are what most programs need; `docs/reference` lists all public names.
 Importing ragspan imports no framework and no provider's client.
 """
 
@@ -43,14 +42,13 @@ __all__ = [
 ]
 
 # These import asyncio and OpenTelemetry, which take longer than everything else, so they are imported at first use.
-_LAZY = {
-    "ragspan.application": ("configure",),
-    "ragspan.capturing": ("capture", "record_contexts"),
-    "ragspan.evaluate.scoring": ("ascore", "score"),
-    "ragspan.defaults": ("default_engine", "set_default_engine"),
-    "ragspan.engine": ("Budget", "Dropped", "ScoringEngine"),
+_HOMES = {
+    "configure": "ragspan.application",
+    **dict.fromkeys(("capture", "record_contexts"), "ragspan.capturing"),
+    **dict.fromkeys(("ascore", "score"), "ragspan.evaluate.scoring"),
+    **dict.fromkeys(("default_engine", "set_default_engine"), "ragspan.defaults"),
+    **dict.fromkeys(("Budget", "Dropped", "ScoringEngine"), "ragspan.engine"),
 }
-_HOMES = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -18,23 +18,21 @@ def shown_url(url: str) -> str:
     except ValueError:
         return "[not a URL]"
     path = "/".join(part if not part or _PLAIN.fullmatch(part) else "…" for part in parts.path.split("/"))
-    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
-    return shown if parts.scheme else shown.removeprefix("//")
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")).removeprefix("//")
 
 
 def secrets_in_url(url: str) -> Iterator[str]:
     """All parts that `shown_url` leaves out, in each spelling that an endpoint may repeat."""
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
-        username, password = parts.username or "", parts.password or ""
     except ValueError:
         yield url
         return
+    username, password = parts.username or "", parts.password or ""
     segments = [part for part in parts.path.split("/") if not _PLAIN.fullmatch(part)]
     values = [value for _, value in parse_qsl(parts.query)]
     for secret in (username, password, *segments, parts.query, *values, parts.fragment):
-        yield secret
-        yield unquote(secret)
+        yield from (secret, unquote(secret))
     if username or password:
         yield basic(unquote(username), unquote(password)).removeprefix("Basic ")
 
@@ -60,7 +58,7 @@ def without_credentials(url: str) -> tuple[SplitResult, str | None]:
 
 
 _CAUSES = {
-    "SOCKS support|SOCKS proxy": "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
+    "SOCKS": "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
     r"SSLError|\[SSL|SSL_ERROR": "no TLS connection can be made",
     "getaddrinfo|Name or service|nodename|name resolution|NameResolution": "the host name cannot be resolved",
@@ -76,12 +74,13 @@ _CAUSES = {
 
 def cause_of(error: BaseException) -> str | None:
     """Why a connection failed, however many libraries have wrapped the error; None if it is about something else."""
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    return cause_in(" ".join(map(repr, chain)))
+    said, link = "", error
+    for _ in range(10):  # a chain may be a circle
+        said += repr(link)
+        if (inner := link.__cause__ or link.__context__) is None:
+            break
+        link = inner
+    return cause_in(said)
 
 
 def cause_in(said: str) -> str | None:

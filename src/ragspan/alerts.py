@@ -1,7 +1,6 @@
 """Tells somebody when more, or fewer, answers fail than usual: by a webhook, or by a function.
 
-The emitter compares the latest answers of its process with those before them, and tells at most once an hour, in a thread of its
-own, with some of the answers as evidence. What could not be told is counted and logged, and costs nothing else.
+The latest answers of the process are compared with those before them. What could not be told is counted and logged.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Final, TypeAlias
 
-from opentelemetry.metrics import get_meter
-
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
@@ -63,7 +60,6 @@ class Alert:
     """Of those before them."""
     answers: int
     """The latest answers that were counted."""
-    usual_answers: int
     by_metric: dict[str, int]
     """How many of the latest answers fail each metric."""
     evidence: tuple[FailingAnswer, ...]
@@ -83,7 +79,7 @@ class _Watching(EmitHandle):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AlertEmitter(ContentOptions, ScoreEmitter):
+class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Watches the share of failing answers.
 
     Raises:
@@ -120,7 +116,19 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         self._counted.append(scored.record.record_id)
         failing = {name: score for name, score in scores.items() if score.label == "fail"}
         if failing:
-            self._evidence.append(self._answer(scored, *min(failing.items(), key=lambda item: item[1].value)))
+            metric, score = min(failing.items(), key=lambda item: item[1].value)
+            record, span = scored.record, scored.span or scored.record.parent
+            has_texts = self.allows()
+            texts = {"question": record.question, "response": record.response} if has_texts else {}
+            texts["finding"] = self.explanation(score)
+            answer = FailingAnswer(
+                record_id=record.record_id,
+                trace_id=None if span is None else format(span.trace_id, "032x"),
+                metric=metric,
+                score=float(score.value),
+                **{name: bounded(text, _MAX_TEXT) for name, text in texts.items() if text},
+            )
+            self._evidence.append(answer)
         self._latest.append(tuple(failing))
         if len(self._latest) > _WINDOW:
             self._before.append(bool(self._latest.popleft()))
@@ -131,49 +139,32 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         # Where nothing, or all, failed so far, one more answer of the other kind is assumed: chance may bring it.
         assumed = min(max(usual, 1 / (before + 1)), before / (before + 1))
         deviation = math.sqrt(assumed * (1 - assumed) * (1 / _WINDOW + 1 / before))
-        if abs(share - usual) > max(_DEVIATIONS * deviation, _LEAST_CHANGE):
-            self._told_at = self.clock()
-            told = self._alert(share, usual)
-            self._thread = threading.Thread(target=self._tell, args=[told], name="ragspan-alert", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError as error:  # the interpreter is ending, or has no thread left
-                self._thread = None
-                self._drop(error)
+        if abs(share - usual) <= max(_DEVIATIONS * deviation, _LEAST_CHANGE):
+            return
+        self._told_at = self.clock()
+        by_metric = Counter(name for failed in self._latest for name in failed)
+        counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
+        alert = Alert(
+            text=f"ragspan: {share:.0%} of the latest {_WINDOW} answers fail, usually {usual:.0%} of {before:,} do"
+            + (f" ({counts})" if counts else ""),
+            share=share,
+            usual=usual,
+            answers=_WINDOW,
+            by_metric=dict(by_metric),
+            evidence=tuple(self._evidence),
+        )
+        thread = threading.Thread(target=self._tell, args=[alert], name="ragspan-alert", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError as error:  # the interpreter is ending, or has no thread left
+            self._drop(error)
 
     def flush(self, timeout: float) -> bool:
         """Wait until what is being told has been."""
         if self._thread is not None:
             self._thread.join(timeout)
         return self._thread is None or not self._thread.is_alive()
-
-    def _answer(self, scored: ScoredRecord, metric: str, score: Score) -> FailingAnswer:
-        record, span = scored.record, scored.span or scored.record.parent
-        finding = self.content.explanation(score)
-        has_texts = self.content.allows("spans")
-        texts = {"question": record.question, "response": record.response} if has_texts else {}
-        shown = {name: bounded(text, _MAX_TEXT) for name, text in {"finding": finding, **texts}.items() if text}
-        return FailingAnswer(
-            record_id=record.record_id,
-            trace_id=None if span is None else format(span.trace_id, "032x"),
-            metric=metric,
-            score=float(score.value),
-            **shown,
-        )
-
-    def _alert(self, share: float, usual: float) -> Alert:
-        by_metric = Counter(name for failing in self._latest for name in failing)
-        counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
-        return Alert(
-            text=f"ragspan: {share:.0%} of the latest {_WINDOW} answers fail, usually {usual:.0%} of"
-            f" {len(self._before):,} do" + (f" ({counts})" if counts else ""),
-            share=share,
-            usual=usual,
-            answers=_WINDOW,
-            usual_answers=len(self._before),
-            by_metric=dict(by_metric),
-            evidence=tuple(self._evidence),
-        )
 
     def _tell(self, alert: Alert) -> None:
         """In a thread of its own: neither an address that hangs nor a slow function holds up scores."""
@@ -191,7 +182,6 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
 
     def _drop(self, error: BaseException) -> None:
         self.dropped += 1
-        get_meter("ragspan").create_counter("ragspan.alerts.dropped", unit="{alert}").add(1)
         # An address may hold a secret, and an error of the user's function anything.
         whom = "on_alert" if callable(self.on_alert) else urllib.parse.urlsplit(self.on_alert).hostname
         why = str(error) if isinstance(error, OSError) and not callable(self.on_alert) else type(error).__name__

@@ -1,8 +1,4 @@
-"""Sets ragspan up in an application with one call: `ragspan.configure()`.
-
-It makes what the application does not have: OpenTelemetry providers with the exporters that the `OTEL_*` variables name, the
-engine, and handlers for the frameworks whose integrations are installed.
-"""
+"""Sets ragspan up in an application with one call, `ragspan.configure()`: it makes what the application does not have."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.throttled_log import ThrottledLog, log_line
+from ragspan.throttled_log import log_line
 from ragspan.tools import ScoreWriter
 
 _LIST = Rule(
@@ -86,7 +82,6 @@ def configure(
     redact: RedactOption = None,
     unknown_contexts: UnknownContextsRule | None = None,
     budget: Budget | None = None,
-    max_records_per_second: float | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
     on_alert: OnAlert | None = None,
@@ -116,7 +111,6 @@ def configure(
             dropped.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts; `"skip"` does not.
         budget: what judges may spend, in place of the `RAGSPAN_BUDGET_*` variables.
-        max_records_per_second: records that are accepted in a second, by default any number.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
         on_alert: a webhook's address, or a function that gets an `Alert` when more or fewer answers fail than usual.
@@ -137,8 +131,7 @@ def configure(
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
-    options: dict[str, Any] = {"budget": budget, "max_records_per_second": max_records_per_second}
-    options = {name: value for name, value in options.items() if value is not None}
+    options: dict[str, Any] = {} if budget is None else {"budget": budget}
     with in_use.setting_up:
         backends: list[Any] = [
             emitter_class(name).at(address, capture_content=settings.capture_content)
@@ -147,9 +140,8 @@ def configure(
         ]
         is_ours = settings.enabled and not _application_has_provider()
         exporters = environment.exporters("traces") if is_ours else []
-        answers = "answers of " + _joined(
-            [entry.name.removeprefix("ragspan_") for entry in _entries()] or ["ragspan.capture"]
-        )
+        names = [entry.name.removeprefix("ragspan_") for entry in _entries()]
+        answers = f"answers of {', '.join(names) or 'ragspan.capture'}"
         if settings.enabled and settings.sink is not None:
             line = f"{answers} go to {shown_url(settings.sink)}, where workers score them"
             configured = Configured(engine=None, sink=sink_from(settings), line=line)
@@ -163,23 +155,22 @@ def configure(
             engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **options)
             line = start_line(settings, answers, wanted, chosen)
             configured = Configured(engine=engine, sink=engine, line=line)
-        _replace_with(configured, settings, exporters)
+        previous, in_use.configured = in_use.configured, configured
+        set_default_sink(configured.sink)
+        _capture_with(configured.sink)
+        if previous is not None and previous.sink is not configured.sink:
+            previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
+        if settings.enabled:
+            try:
+                in_use.only(_Providers).set_up(exporters)
+            except (
+                RuntimeError,
+                ValueError,
+            ) as error:  # of Python, which is asked for threads, or a wrong limit of OTEL_*
+                log_line(logging.WARNING, "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
         log_line(logging.INFO, "%s", configured.line)
     return configured
-
-
-def _replace_with(configured: Configured, settings: Settings, exporters: Sequence[SpanExporter]) -> None:
-    previous, in_use.configured = in_use.configured, configured
-    set_default_sink(configured.sink)
-    _capture_with(configured.sink)
-    if previous is not None and previous.sink is not configured.sink:
-        previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
-    if settings.enabled:
-        try:
-            in_use.only(_Providers).set_up(exporters)
-        except (RuntimeError, ValueError) as error:  # of Python, which is asked for threads, or a wrong limit of OTEL_*
-            ThrottledLog().report("providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
 
 
 # Emitters and exporters
@@ -319,12 +310,11 @@ def start_line(settings: Settings, answers: str, metrics: Sequence[Metric], emit
         return f"{answers} are traced and not scored: there are no metrics"
     share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
     asked = [getattr(metric, "judge", None) or getattr(metric, "verifier", None) for metric in metrics]
-    judges = [name for one in asked if (name := getattr(one, "name", None))]
-    by = f" by {_joined(judges)}" if judges else ""
-    places = [place for emitter in emitters for place in _places(emitter)]
+    by = ", ".join(dict.fromkeys(name for one in asked if (name := getattr(one, "name", None))))
+    where = ", ".join(dict.fromkeys(place for emitter in emitters for place in _places(emitter)))
     names = ", ".join(metric.name for metric in metrics)
-    where = f"scores go to {_joined(places)}" if places else "scores go nowhere"
-    return f"{share}{answers} are scored{by} ({names}); {where}"
+    scored = f"{share}{answers} are scored{by and f' by {by}'} ({names})"
+    return f"{scored}; scores go {f'to {where}' if where else 'nowhere'}"
 
 
 def _places(emitter: Emitter) -> Iterator[str]:
@@ -341,9 +331,3 @@ def _places(emitter: Emitter) -> Iterator[str]:
             yield shown_url(address) if address else f"the exporter {name}"
     elif _is_set(trace.get_tracer_provider()):
         yield "the application's tracer provider"
-
-
-def _joined(words: Sequence[str]) -> str:
-    """The words, each once, with commas and `and`."""
-    *first, last = dict.fromkeys(words)
-    return f"{', '.join(first)} and {last}" if first else last

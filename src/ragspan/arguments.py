@@ -5,10 +5,8 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
@@ -37,23 +35,21 @@ class Rule:
 
 
 def wrong(name: str, value: object, allowed: str, known: Sequence[str] = ()) -> ConfigurationError:
+    """The error for a value; of an object it shows the type, because its own text may contain anything."""
     guess = meant(value, known) if isinstance(value, str) else ""
-    return ConfigurationError(f"{name} is {shown(value)}, but should be {allowed}{guess}")
-
-
-def shown(value: object) -> str:
-    """The value for a message; an object's type, because its own text may contain anything."""
     if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if value is None or isinstance(value, (str, int, float)):
-        return repr(value)
-    kind = type(value).__name__
-    return f"an empty {kind}" if isinstance(value, Collection) and not value else with_article(kind)
+        shown = f"the class {value.__name__}"
+    elif value is None or isinstance(value, (str, int, float)):
+        shown = repr(value)
+    else:
+        kind = type(value).__name__
+        shown = f"an empty {kind}" if isinstance(value, Collection) and not value else with_article(kind)
+    return ConfigurationError(f"{name} is {shown}, but should be {allowed}{guess}")
 
 
 def with_article(name: str) -> str:
     """The name of a class, as a sentence has it: `a Faithfulness`, `an LLMJudge`."""
-    return f"{'an' if re.match('[AEIOaeio]|[FHLMNRSX](?=[A-Z0-9])', name) else 'a'} {name}"
+    return f"{'an' if name[:1] in {*'AEIOaeio'} or name[:3] == 'LLM' else 'a'} {name}"
 
 
 def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
@@ -83,12 +79,11 @@ def whole(least: int = 1, most: float = math.inf) -> Rule:
 
 def number(allowed: str, fits: Callable[[float], bool]) -> Rule:
     """A finite number, but not `True`."""
-    return Rule(
-        allowed,
-        lambda value: (
-            isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value) and fits(value)
-        ),
-    )
+
+    def is_such(value: Any) -> bool:
+        return isinstance(value, (int, float)) and type(value) is not bool and math.isfinite(value) and fits(value)
+
+    return Rule(allowed, is_such)
 
 
 def between(least: int, most: int) -> Rule:
@@ -116,17 +111,11 @@ def has_methods(allowed: str, *methods: str) -> Rule:
 
 
 def require_async(name: str, owner: object, *methods: str) -> None:
-    """Raise a `ConfigurationError` if one of these methods is a plain function, which would block the event loop.
-
-    What is not a function of Python, and what says that it returns an awaitable, may be asynchronous all the same.
-    """
+    """Raise a `ConfigurationError` if one of these methods is a plain function, which would block the event loop."""
     for method in methods:
         function = inspect.unwrap(getattr(owner, method))
-        while isinstance(function, partial):
-            function = function.func
-        said = str(getattr(function, "__annotations__", {}).get("return", ""))
-        is_async = inspect.iscoroutinefunction(function) or re.search("Awaitable|Coroutine|Future|Task", said)
-        if (inspect.isfunction(function) or inspect.ismethod(function)) and not is_async:
+        is_plain = inspect.isfunction(function) or inspect.ismethod(function)  # other callables may be asynchronous
+        if is_plain and not inspect.iscoroutinefunction(function):
             raise ConfigurationError(
                 f"{method}() of {name}, {with_article(type(owner).__name__)}, is a plain function, but should be"
                 f" `async def {method}`, because judges wait in an event loop: await asyncio.to_thread(…) in it for what blocks"

@@ -18,13 +18,7 @@ def backoff(
 
 
 class Backoff:
-    """The pauses between requests to a service: longer after each refusal, none after a success.
-
-    Args:
-        first: seconds of the first pause, before a random part is taken off.
-        longest: seconds of the longest pause.
-        clock: monotonic, in seconds.
-    """
+    """The pauses between requests to a service, in seconds: longer after each refusal, none after a success."""
 
     def __init__(self, *, first: float, longest: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._first, self._longest, self._clock = first, longest, clock
@@ -44,5 +38,4 @@ class Backoff:
             self._until = self._clock() + backoff(self.refusals, first=self._first, longest=self._longest)
 
     def succeeded(self) -> None:
-        """The service answered."""
         self.refusals = 0

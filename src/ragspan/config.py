@@ -1,6 +1,6 @@
 """Settings, and the only place that reads environment variables.
 
-`Settings` is one table: a row has the name, the type, the default, what is allowed, and a sentence. The variables, the errors of
+`Settings` is one table: a row has the name, the type, the default, a sentence, and what is allowed. The variables, the errors of
 wrong values and `docs/settings.md` come from it.
 """
 
@@ -12,17 +12,16 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
-from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, meant, wrong
+from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.judge_when import JudgeWhen
-from ragspan.throttled_log import log_line
+from ragspan.process import in_use
 
-DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
@@ -39,10 +38,15 @@ OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 _PREFIX = "RAGSPAN_"
 _NO = frozenset({"0", "false", "no", "off"})
 _BOOLEANS: Mapping[str, Any] = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(_NO, False)
-_warned: set[str] = set()
 
 
 # How a variable is read
+
+
+def _listed(value: str) -> tuple[str, ...]:
+    """The parts between commas, without duplicates."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
+
 
 _DIMENSION = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 DIMENSION_NAMES = Rule(
@@ -63,57 +67,27 @@ _JUDGE = Rule(
 )
 _METRICS = Rule("one or more names of metrics, such as 'faithfulness,completeness'", bool)
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
-_DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _ANYTHING = Rule("any text", lambda _: True)
-_WEBHOOK = Rule(
-    "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
-)
+_WEBHOOK = Rule("an address that begins with http:// or https://", lambda url: url.startswith(("http://", "https://")))
 _Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
 
 
-def _read(rule: Rule, kind: Callable[[str], Any] = str) -> _Read:
-    def read(name: str, value: str) -> Any:
-        try:
-            found = kind(value)
-        except ValueError:
-            raise wrong(name, value, rule.allowed) from None
-        if not rule.fits(found):
-            raise wrong(name, value, rule.allowed, rule.values)
-        return found
-
-    return read
-
-
-def _word(words: Mapping[str, Any], allowed: str, shown: Sequence[str]) -> _Read:
+def _word(words: Mapping[str, Any], allowed: str) -> _Read:
     def read(name: str, value: str) -> Any:
         if value.lower() not in words:
-            raise wrong(name, value, allowed, shown)
+            raise wrong(name, value, allowed, [word for word in words if word not in _BOOLEANS])
         return words[value.lower()]
 
     return read
 
 
-def _choice(*words: str) -> _Read:
-    return _word({word: word for word in words}, " or ".join(map(repr, words)), words)
-
-
-_boolean = _word(_BOOLEANS, "true or false", ("true", "false"))
-_content = _word(
-    {**_BOOLEANS, "spans": "spans", "events": "events"}, "true, false, spans or events", ["spans", "events"]
-)
+_boolean = _word(_BOOLEANS, "true or false")
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _GENAI_PLACES = {"no_content": False, "span_only": "spans", "event_only": "events", "span_and_event": True}
 _genai_content = _word(  # a boolean in early versions, a place in later ones
-    {**_BOOLEANS, **_GENAI_PLACES},
-    "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT",
-    list(map(str.upper, _GENAI_PLACES)),
+    {**_BOOLEANS, **_GENAI_PLACES}, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT"
 )
-
-
-def _listed(value: str) -> tuple[str, ...]:
-    """The parts between commas, without duplicates."""
-    return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
 
 
 def _address(name: str, value: str) -> str:
@@ -126,28 +100,54 @@ def _address(name: str, value: str) -> str:
 def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     """The judges' options. No word of an error holds a part of the text, which may have keys in it."""
     try:
-        found, where = json.loads(value), ""
-    except (ValueError, RecursionError) as error:
-        found, where = None, f"; it is not JSON from character {getattr(error, 'pos', 0) + 1} on"
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = None
     options = [found] if isinstance(found, dict) else found
     if isinstance(options, list) and options and all(isinstance(one, dict) for one in options):
         return tuple(options)
     example = '{"timeout": 60, "max_retries": 1}'
-    raise ConfigurationError(
-        f"{name} should be a JSON object, such as {example}, or a list of one for each judge{where}"
-    )
+    raise ConfigurationError(f"{name} should be a JSON object, such as {example}, or a list of one for each judge")
 
 
-def _row(default: Any, read: _Read, sentence: str, *, shown: str | None = None, secret: bool = False) -> Any:
+_KINDS: Mapping[type, Callable[[str], Any]] = {int: int, float: float, tuple: _listed}
+
+
+def _row(
+    default: Any,
+    sentence: str,
+    rule: Rule = _ANYTHING,
+    *,
+    kind: Callable[[str], Any] | None = None,
+    read: _Read | None = None,
+    shown: str | None = None,
+    secret: bool = False,
+) -> Any:
     """A row of the table.
 
     Args:
         default: the value where the variable is not set.
-        read: reads the variable's text.
         sentence: what the setting does, in Markdown, for `docs/settings.md`.
+        rule: what the value has to be.
+        kind: makes the value of the variable's text; by default what makes values of the default's type.
+        read: reads the variable, in place of kind and rule.
         shown: the default in that page, where it is not the value itself.
         secret: whether `repr` leaves the value out.
     """
+    make = kind or _KINDS.get(type(default), str.lower if rule.values else str)
+
+    def read_by_rule(name: str, text: str) -> Any:
+        try:
+            value = make(text)
+        except ValueError:
+            raise wrong(name, text, rule.allowed) from None
+        if not rule.fits(value):
+            raise wrong(name, text, rule.allowed, rule.values)
+        return value
+
+    if read is None:
+        read = _boolean if isinstance(default, bool) else read_by_rule
+    shown = "none" if shown is None and default in {None, ()} else shown
     return field(default=default, repr=not secret, metadata={"read": read, "sentence": sentence, "shown": shown})
 
 
@@ -156,155 +156,135 @@ class Settings:
     """The settings of `ragspan.default_engine()`, each read from `RAGSPAN_` and its name."""
 
     # Judge and metrics
-    enabled: bool = _row(True, _boolean, "`false` turns everything off at no cost.")
+    enabled: bool = _row(True, "`false` turns everything off at no cost.")
     judge: str = _row(
         DEFAULT_JUDGE,
-        _read(_JUDGE),
         "`overlap`, the embedded judge, or a provider and a model such as `anthropic:claude-haiku-4-5`: "
         "[judges](judges.md). Several with commas between them are [a jury](judges.md#a-jury).",
+        _JUDGE,
     )
     judge_base_url: str | None = _row(
         None,
-        _read(_ANYTHING),
-        "The address of an OpenAI-compatible server. A user and a password in it become a header; logs show only "
-        "the host.",
+        "The address of an OpenAI-compatible server. Logs show only the host.",
         shown="the provider's",
         secret=True,
     )
     judge_api_key: str | None = _row(
-        None,
-        _read(_ANYTHING),
-        "The key for the judge alone, in place of the provider's variable, such as `OPENAI_API_KEY`.",
-        shown="the provider's variable",
-        secret=True,
+        None, "The key for the judge alone.", shown="the provider's variable, such as `OPENAI_API_KEY`", secret=True
     )
     judge_options: tuple[Mapping[str, Any], ...] = _row(
         (),
-        _options,
         'JSON: `{"timeout": 60, "max_retries": 1}`, and [further options](reference/providers.md#options); a list has one '
         "entry for each judge of a jury.",
-        shown="none",
+        read=_options,
         secret=True,
     )
     judge_mode: JudgeMode = _row(
         "one_request",
-        _choice("one_request", "thorough"),
         "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
+        choice("one_request", "thorough"),
     )
     judge_polls: int = _row(
-        3,
-        _read(WHOLE, int),
-        "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.",
+        3, "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.", WHOLE
     )
     judge_when: JudgeWhen | None = _row(
         None,
-        lambda name, value: JudgeWhen(value, name),
         "[Which answers are judged](judges.md#which-answers-are-judged), such as `tag=prod and latency>2s`, or `faithfulness: 0.1`.",
+        read=lambda name, value: JudgeWhen(value, name),
         shown="all answers",
     )
     judge_share: JudgeShare | None = _row(
         None,
-        lambda name, value: JudgeShare.of(value, name),
         "The share of the answers that the judge is asked about, such as `0.2`: the most doubtful ones, and [a "
         "random part](trust.md#verdicts-where-they-matter), which may follow a colon: `0.2:0.1`. The embedded "
         "judge reads all.",
+        read=lambda name, value: JudgeShare.of(value, name),
         shown="all answers",
     )
     metrics: tuple[str, ...] = _row(
         DEFAULT_METRICS,
-        _read(_METRICS, _listed),
-        "Names of [metrics](metrics.md), separated by commas; also those of [other "
-        "packages](own-parts.md#a-name-for-it).",
+        "Names of [metrics](metrics.md), separated by commas; also of [other packages](own-parts.md#a-name-for-it).",
+        _METRICS,
     )
-    causes: bool = _row(True, _boolean, "Look for [why an answer failed](causes.md) in all retrieved documents.")
+    causes: bool = _row(True, "Look for [why an answer failed](causes.md) in all retrieved documents.")
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
-        _choice("skip", "prompt"),
         "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",
+        choice("skip", "prompt"),
     )
-    hhem_device: str = _row("cpu", _read(_ANYTHING), "Where HHEM computes, as torch names it: `cpu`, `cuda:0`.")
+    hhem_device: str = _row("cpu", "Where HHEM computes, as torch names it: `cpu`, `cuda:0`.")
     # How much is scored
-    sample_rate: float = _row(
-        1.0, _read(SHARE, float), "The share of answers that are scored, from 0 to 1, chosen by trace id."
-    )
+    sample_rate: float = _row(1.0, "The share of answers that are scored, from 0 to 1, chosen by trace id.", SHARE)
     budget_usd_per_day: float | None = _row(
-        None, _read(AMOUNT, float), "Dollars that judging may cost in 24 hours, in each process.", shown="none"
+        None, "Dollars that judging may cost in 24 hours, in each process.", AMOUNT, kind=float
     )
     budget_requests_per_minute: int | None = _row(
-        None, _read(WHOLE, int), "Requests to judges in a minute, in each process.", shown="none"
+        None, "Requests to judges in a minute, in each process.", WHOLE, kind=int
     )
     # Processes and time
-    concurrency: int = _row(16, _read(WHOLE, int), "Records that are scored at the same time.")
-    queue_size: int = _row(2048, _read(WHOLE, int), "Records that may wait; a further one pushes the oldest out.")
+    concurrency: int = _row(16, "Records that are scored at the same time.", WHOLE)
+    queue_size: int = _row(2048, "Records that may wait; a further one pushes the oldest out.", WHOLE)
     metric_timeout: float = _row(
         60.0,
-        _read(SOME_SECONDS, float),
-        "Seconds after which a metric fails. A judge that is named gets half of them for each attempt, at least 30.",
+        "Seconds after which a metric fails. A judge gets half of them for each attempt, at least 30.",
+        SOME_SECONDS,
     )
-    exit_timeout: float = _row(10.0, _read(SECONDS, float), "Seconds that the end of the process waits for scores.")
+    exit_timeout: float = _row(10.0, "Seconds that the end of the process waits for scores.", SECONDS)
     judging: JudgingPlace = _row(
-        "helper", _choice("helper", "thread"), "Where judges compute: in a `helper` process or a `thread`."
+        "helper", "Where judges compute: in a `helper` process or a `thread`.", choice("helper", "thread")
     )
     # Where scores go
     emitters: tuple[str, ...] = _row(
         ("otel",),
-        _read(_NAMES, lambda value: _listed(value.lower())),
         "`otel` and `console`; with the extra of its name also [a tool's](tracing-tools.md), such as "
         "`otel,phoenix`. `configure()` uses `console` where no exporter is named.",
+        _NAMES,
+        kind=lambda text: _listed(text.lower()),
     )
     sink: str | None = _row(
         None,
-        _address,
-        "`nats://broker:4222` sends records to the workers of a [fleet](fleet.md) instead of scoring them here. "
-        "Other packages may register other schemes as entry points `ragspan_sink`.",
-        shown="none",
+        "`nats://broker:4222` sends records to the workers of a [fleet](fleet.md) instead of scoring them here.",
+        read=_address,
         secret=True,
     )
     alert_webhook: str | None = _row(
         None,
-        _read(_WEBHOOK),
         "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
-        shown="none",
+        _WEBHOOK,
         secret=True,
     )
     spans: SpanStyle = _row(
         "answer",
-        _choice("answer", "scores"),
         "`answer` makes the answer's span; `scores` adds only score spans, below an application's own spans.",
+        choice("answer", "scores"),
     )
     dimensions: tuple[str, ...] = _row(
         (),
-        _read(_DIMENSIONS, _listed),
         "`release,prompt_version,tenant`: [metadata by which scores are "
         "grouped](frameworks.md#scores-by-release-prompt-or-tenant), at most five keys.",
-        shown="none",
+        DIMENSION_NAMES,
     )
     retrieval_tools: tuple[str, ...] = _row(
-        (),
-        _read(_ANYTHING, _listed),
-        "`search_handbook,lookup`: tools whose results are documents, functions or an MCP server's: in LangChain, "
-        "in LlamaIndex and in [traces that a worker receives](receiver.md).",
-        shown="none",
+        (), "`search_handbook,lookup`: tools, functions or an MCP server's, whose results are documents."
     )
     capture_content: CaptureContent | None = _row(
         None,
-        _content,
         "Send questions, contexts, responses and users' ids; `spans` or `events` only there. The console shows texts unless "
         "it is `false`: they stay on the machine.",
+        read=_word({**_BOOLEANS, "spans": "spans", "events": "events"}, "true, false, spans or events"),
         shown="`false`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says",
     )
     redact: Callable[[str], str] | str | Literal[False] | None = _row(
         None,
-        _read(FUNCTION_NAME),
         "`module:function`: runs over [all text](attributes.md#redaction) before judges, emitters and sinks see "
         "it. If it fails, the record is dropped.",
-        shown="none",
+        FUNCTION_NAME,
     )
     explanations: bool | None = _row(
         None,
-        _boolean,
         "`true` sends explanations with their quotes, `false` sends none. By default they quote only with "
         "content, and [give counts and places](attributes.md#content) without.",
+        read=_boolean,
         shown="as content",
     )
 
@@ -317,7 +297,7 @@ class Settings:
         """
         environment = os.environ if environment is None else environment
         for words in without_effect(environment):
-            _warn_once(words)
+            in_use.say_once(logging.WARNING, words)
         values = {
             row.name: row.metadata["read"](name, environment[name].strip())
             for name, row in VARIABLES.items()
@@ -346,11 +326,11 @@ def settings_with(**given: Any) -> Settings:
     judge = given.get("judge")
     if isinstance(judge, (list, tuple)) and all(isinstance(one, str) for one in judge):
         given["judge"] = ",".join(judge)
-    texts = {name: given[name] for name in ("judge", "metrics") if isinstance(given.get(name), str)}
+    texts = {name: given.pop(name) for name in ("judge", "metrics") if isinstance(given.get(name), str)}
+    for name, text in texts.items():
+        VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)  # refused by the argument's name
     variables = {f"{_PREFIX}{name.upper()}": text for name, text in texts.items()}
-    for (name, text), variable in zip(texts.items(), variables, strict=True):
-        VARIABLES[variable].metadata["read"](name, text)  # refused by the argument's name
-    others = {name: value for name, value in given.items() if value is not None and name not in {"judge", *texts}}
+    others = {name: value for name, value in given.items() if value is not None and name != "judge"}
     return replace(Settings.from_environment({**os.environ, **variables}), **others)
 
 
@@ -414,41 +394,25 @@ def _is_subinterpreter() -> bool:
     except (ImportError, TypeError, ValueError):  # PyPy
         return False
     if number:
-        _warn_once(
+        in_use.say_once(
+            logging.WARNING,
             "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set "
-            "WSGIApplicationGroup %{GLOBAL}; with uWSGI, --single-interpreter"
+            "WSGIApplicationGroup %{GLOBAL}; with uWSGI, --single-interpreter",
         )
     return bool(number)
 
 
-def _warn_once(words: str) -> None:
-    """A process reads its settings several times."""
-    if words not in _warned:
-        _warned.add(words)
-        log_line(logging.WARNING, "%s", words)
-
-
 def without_effect(environment: Mapping[str, str] | None = None) -> list[str]:
-    """A warning for each `RAGSPAN_` variable that is set in vain.
-
-    That is one which nobody knows, with the known one that it resembles, or one for the judge where none is named that takes it.
-    """
+    """A warning for each `RAGSPAN_` variable that nobody knows, with the known one that it resembles."""
     environment = os.environ if environment is None else environment
-    told = []
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in VARIABLES)
-    if unknown:
-        from ragspan.installed import part_names  # it is slow, because it reads the installed packages
+    if not unknown:
+        return []
+    from ragspan.installed import part_names  # it is slow, because it reads the installed packages
 
-        of_sinks = tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))  # such as RAGSPAN_NATS_
-        told = [
-            f"{name} is set, but ragspan knows no such variable{meant(name, VARIABLES, prefix=_PREFIX)}"
-            for name in unknown
-            if not name.startswith(of_sinks)
-        ]
-    if environment.get("RAGSPAN_JUDGE", "").strip().lower() in {"", DEFAULT_JUDGE}:
-        told += [
-            f"{name} is set, but RAGSPAN_JUDGE names no judge that takes it: the embedded judge sends no request"
-            for name in ("RAGSPAN_JUDGE_OPTIONS", "RAGSPAN_JUDGE_BASE_URL", "RAGSPAN_JUDGE_API_KEY")
-            if environment.get(name, "").strip()
-        ]
-    return told
+    of_sinks = tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))  # such as RAGSPAN_NATS_
+    return [
+        f"{name} is set, but ragspan knows no such variable{meant(name, VARIABLES, prefix=_PREFIX)}"
+        for name in unknown
+        if not name.startswith(of_sinks)
+    ]

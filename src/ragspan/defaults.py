@@ -58,7 +58,8 @@ def default_sink() -> RecordSink:
             if in_use.sink is None:
                 is_elsewhere = settings.sink is not None and settings.enabled
                 in_use.sink = sink_from(settings) if is_elsewhere else default_engine()
-    return in_use.sink
+    sink: RecordSink = in_use.sink
+    return sink
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
@@ -79,7 +80,8 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
 def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
     """Replace the engine or sink of handlers that are given none; returns the previous one."""
     with in_use.lock:
-        previous, in_use.sink, in_use.engine = in_use.sink, sink, None
+        previous: RecordSink | None = in_use.sink
+        in_use.sink, in_use.engine = sink, None
     return previous
 
 
@@ -131,14 +133,9 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
     if name != "otel":
         installed: Emitter = emitter_class(name)()
         return installed
-    return OTelEmitter(
-        **content,
-        spans=settings.spans,
-        dimensions=settings.dimensions,
-        tracer_provider=providers.tracer_provider if providers else None,
-        meter_provider=providers.meter_provider if providers else None,
-        logger_provider=providers.logger_provider if providers else None,
-    )
+    kinds = ("tracer_provider", "meter_provider", "logger_provider")
+    content |= {kind: getattr(providers, kind, None) for kind in kinds}
+    return OTelEmitter(**content, spans=settings.spans, dimensions=settings.dimensions)
 
 
 def with_spans(
@@ -148,9 +145,8 @@ def with_spans(
     from ragspan.telemetry.console import ConsoleEmitter
 
     others = [emitter for emitter in emitters if not (needs_span(emitter) or isinstance(emitter, ConsoleEmitter))]
-    if others or not any(map(needs_span, emitters)):
-        return list(emitters)
-    return [emitter_from("otel", settings, providers), *emitters]
+    is_needed = not others and any(map(needs_span, emitters))
+    return [*([emitter_from("otel", settings, providers)] if is_needed else ()), *emitters]
 
 
 def needs_span(emitter: Emitter) -> bool:
@@ -161,9 +157,8 @@ def needs_span(emitter: Emitter) -> bool:
 def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
     """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
     told = on_alert or settings.alert_webhook
-    if told is None:
-        return []
-    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
+    content: dict[str, Any] = {"capture_content": settings.capture_content, "explanations": settings.explanations}
+    return [] if told is None else [AlertEmitter(on_alert=told, **content)]
 
 
 def sink_from(settings: Settings) -> RecordSink:

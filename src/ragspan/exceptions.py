@@ -1,16 +1,6 @@
-"""The errors of ragspan. The request path never raises one.
-
-RagspanError
-├── ConfigurationError   a setting or argument is wrong
-├── RecordError          JSON text is not a record
-├── TableError           a table cannot be read or lacks a column
-└── JudgeError           a judge could not give a verdict
-    └── BudgetExhausted  ... because the engine's budget does not allow the request
-"""
+"""The errors of ragspan. The request path never raises one."""
 
 from __future__ import annotations
-
-import copyreg
 
 from ragspan.usage import Usage
 
@@ -51,15 +41,15 @@ class JudgeError(RagspanError):
         status: int | None = None,
         usage: Usage | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(error_type, message)  # what a copy in another process is made of
         self.error_type = error_type
+        self.message = message
         self.outage = outage
         self.status = status
         self.usage = usage
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # By default an exception is copied with its message as the only argument, and this class needs more.
-        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
+    def __str__(self) -> str:
+        return self.message
 
 
 class BudgetExhausted(JudgeError):  # noqa: N818 - the name of a state

@@ -1,7 +1,4 @@
-"""One registry of everything that has threads, locks or connections and must react to a fork.
-
-Owners are held weakly, and every owner is called, in the order of registration, also if another one fails.
-"""
+"""One registry of everything that has threads, locks or connections and must react to a fork; owners are held weakly."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def _tell_owners() -> None:
     for reference in list(_in_child):
         owner, call = reference(), _in_child.get(reference)
         if owner is not None and call is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # the others are told all the same
                 call(owner)
 
 

@@ -119,10 +119,7 @@ def note_error(error: BaseException) -> NotedError:
 
 
 def without_texts(step: Any) -> Any:
-    """The step, or the record with its steps, without these texts.
-
-    A reranking also loses its documents' texts, which its search has.
-    """
+    """The step, or the record with its steps, without these texts. A reranking also loses its documents', which its search has."""
     empty: dict[str, Any] = {"error": None, "arguments": None, "result": None, "prompt": (), "reply": None}
     left_out = {name: value for name, value in empty.items() if hasattr(step, name)}
     if hasattr(step, "given"):  # a reranking

@@ -10,12 +10,12 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan import field_names
-from ragspan.exceptions import ConfigurationError
-from ragspan.messages import ErrorReport, Message, without_texts
-from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, plain, read_as, write_json
+from ragspan.exceptions import ConfigurationError, RecordError
+from ragspan.messages import ErrorReport, Message
+from ragspan.record_json import check_size, plain, write_json
 from ragspan.safe_copy import (
     class_name,
     dict_in,
@@ -60,7 +60,7 @@ class RetrievedContext:
         if self.score is not None:  # the retriever's library may have its own numbers
             number = number_of(self.score)
             object.__setattr__(self, "score", None if number is None or not math.isfinite(number) else float(number))
-        make_plain(self, "text", "id", "source")
+        _make_plain(self, "text", "id", "source")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,20 +80,17 @@ def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     `page_content` (LangChain) or `text`, or a dictionary with one under `text`, `page_content` or `content`, which may also
     have an `id`, `source`, `score`, `rank` and `metadata`. No code of the objects' classes runs, so properties are not read.
     """
-    kind = type(documents)
-    if kind is tuple and all(type(one) is RetrievedContext for one in documents):
-        return documents  # type: ignore[return-value]
     items = given_items(documents)
     if items is None:
-        said = "a single string: write [text]" if kind is str else f"{class_name(kind)}: write list(...)"
+        kind = class_name(type(documents))
+        said = "a single string: write [text]" if kind == "str" else f"{kind}: write list(...)"
         raise ConfigurationError(f"contexts are a list or tuple of texts or documents, not {said}")
     return tuple(map(_context_of, items))
 
 
 def _context_of(document: Any) -> RetrievedContext:
-    kind = type(document)
-    if kind is RetrievedContext:
-        return document  # type: ignore[no-any-return]
+    if type(document) is RetrievedContext:
+        return document
     text = text_of(document)
     if text is not None:
         return RetrievedContext(text=text)
@@ -103,8 +100,9 @@ def _context_of(document: Any) -> RetrievedContext:
     texts = (*map(node.get, names), fields_of(node.get("text_resource")).get("text"))
     text = next((text for one in texts if (text := text_of(one)) is not None), None)
     if text is None:
+        what = class_name(type(document))
         raise ConfigurationError(
-            f"a context is a text, or has one under one of {', '.join(names)}; this {class_name(kind)} has none"
+            f"a context is a text, or has one under one of {', '.join(names)}; this {what} has none"
         )
     rank = own.get("rank")
     return RetrievedContext(
@@ -123,11 +121,11 @@ def identifier(candidates: Iterable[Any]) -> str | None:
     return next((name for name in texts if name.strip()), None)
 
 
-def make_plain(part: Any, *names: str) -> None:
+def _make_plain(part: Any, *names: str) -> None:
     """Have no texts and no metadata of the program's own classes: what waits runs none of its code, and keeps nothing alive."""
     for name in names:
         text = getattr(part, name)
-        if text is not None and type(text) is not str and (own := text_of(text)) is not None:
+        if type(text) is not str and (own := text_of(text)) is not None:
             object.__setattr__(part, name, own)
     if type(part.metadata) is not dict or part.metadata:
         object.__setattr__(part, "metadata", plain(dict_in(part.metadata) or {}))
@@ -138,7 +136,7 @@ def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
     items = given_items(texts)
     if items is None or any(text_of(one) is None and type(one) is not Background for one in items):
         raise ConfigurationError("background is a sequence of texts and Backgrounds; of a single text, write [text]")
-    return tuple(one if text is None else Background(text=text) for one in items for text in [text_of(one)])
+    return tuple(one if type(one) is Background else Background(text=text_of(one) or "") for one in items)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -327,7 +325,7 @@ class RagRecord:
         for part, text in (("question", self.question), ("response", self.response)):
             if text is not None and text_of(text) is None:
                 raise ConfigurationError(f"{part} should be a text, not {class_name(type(text))}")
-        make_plain(self, "question", "response")
+        _make_plain(self, "question", "response")
         if self.contexts is not None:
             object.__setattr__(self, "contexts", as_contexts(self.contexts))
             object.__setattr__(self, "contexts_unknown", None)
@@ -349,10 +347,6 @@ class RagRecord:
         rerankings = (reranking for reranking in self.rerankings if not reranking.is_filter)
         return (*self.tool_calls, *self.retrievals, *rerankings, *self.generations)
 
-    def without_step_texts(self) -> RagRecord:
-        """The same record without the texts that only spans show; `ragspan.messages` lists them."""
-        return cast("RagRecord", without_texts(self))
-
     @property
     def size_hint(self) -> int:
         """Bytes of memory of the record with all that it holds, found without reading its texts."""
@@ -372,13 +366,13 @@ class RagRecord:
         Raises:
             RecordError: it is not a record, or is too large. The message names the field alone.
         """
-        record = read_as(cls, text)
-        number = sum(map(len, (record.contexts or (), record.evidence, record.background)))
-        number += sum(len(search.contexts) for search in record.retrievals)
-        number += sum(len(one.given) + len(one.contexts) for one in record.rerankings)
-        check("contexts", number, MAX_CONTEXTS)
-        check("steps", len(record.steps), MAX_STEPS)
-        return record
+        import msgspec
+
+        check_size(text)
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise RecordError(f"this JSON is not a record: {error}") from None
 
 
 class Capture(Protocol):

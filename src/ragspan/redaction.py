@@ -1,8 +1,8 @@
 """Runs the application's `redact` function (`RAGSPAN_REDACT`) over all text of a record and of its outcomes.
 
-Identity stays as it is: fields of ragspan's own classes that say which thing something is, numbers, spans, and single words where
-ragspan writes words of its own. All else is text: every other field of ragspan's classes, every field of the classes of other
-people, and metadata with their keys. If the function fails, the text does not leave the process.
+Left as they are: numbers, spans, and those fields of ragspan's own classes that say which thing something is or hold words of
+ragspan's own. All else is text: every other field, every field of other people's classes, and metadata with their keys. If the
+function fails, the text does not leave the process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
@@ -34,15 +33,11 @@ _IDENTITY: Final = frozenset(
     (
         *("record_id", "run_id", "framework", "name", "swallowed_errors", "id", "data_source_id", "tool_name", "role"),
         *("tool_call_id", "call_id", "model", "provider", "response_id", "response_model", "finish_reason", "type"),
-        *("judge", "prompt_version", "search", "step"),
+        *("judge", "prompt_version", "search", "step", "status", "contexts_unknown", "kind", "label", "verdict"),
+        *("reason", "fallback", "error_type"),
     )
 )
-"""Fields of ragspan's classes that are identity, whatever they say."""
-_OWN_WORDS: Final = frozenset(
-    ("status", "contexts_unknown", "kind", "label", "verdict", "reason", "fallback", "error_type")
-)
-"""Fields of ragspan's classes with words of ragspan's own; a metric of the application's may write a text there."""
-_WORD = re.compile(r"[A-Za-z_][\w.]{0,99}")
+"""Fields of ragspan's classes that hold no text."""
 
 
 class RedactionError(RagspanError):
@@ -78,11 +73,9 @@ def redact_from(given: RedactOption) -> Redact | None:
         module, _, function = given.partition(":")
         try:
             found = getattr(importlib.import_module(module), function)
-        except AttributeError:
-            raise ConfigurationError(f"{_VARIABLE} is {given!r}, but {module} has no {function}") from None
         except (Exception, SystemExit) as error:  # the application's module may raise anything
             raise ConfigurationError(
-                f"{_VARIABLE} is {given!r}, but {module} cannot be imported: {type(error).__name__}: {error}"
+                f"{_VARIABLE} is {given!r}, which cannot be imported: {type(error).__name__}: {error}"
             ) from error
         what = f"{_VARIABLE} is {given!r}, which"
     if not callable(found) or inspect.iscoroutinefunction(found):
@@ -120,18 +113,16 @@ def redacted_outcome(outcome: Outcome, redact: Redact) -> Outcome:
     try:
         return redacted(outcome, redact)
     except RedactionError:
-        if isinstance(outcome, Score):
-            return replace(outcome, explanation=None, evidence=())
-        if isinstance(outcome, NotApplicable):
-            reason = outcome.reason if _WORD.fullmatch(outcome.reason) else "not_redacted"
-            return replace(outcome, reason=reason, detail=None)
-        error_type = outcome.error_type if _WORD.fullmatch(outcome.error_type) else "not_redacted"
-        return replace(outcome, error_type=error_type, message="the message could not be redacted")
+        return withheld(outcome)
 
 
-def withhold(text: str) -> str:  # noqa: ARG001 - the application's function has it
-    """Always fails, so that explanations are left out in a process without the real function."""
-    raise RedactionError("the function is in another process")
+def withheld(outcome: Outcome) -> Outcome:
+    """The outcome without the texts that could not be redacted."""
+    if isinstance(outcome, Score):
+        return replace(outcome, explanation=None, evidence=())
+    if isinstance(outcome, NotApplicable):
+        return replace(outcome, detail=None)
+    return replace(outcome, message="the message could not be redacted")
 
 
 def _over(value: Any, redact: Redact) -> Any:
@@ -146,19 +137,12 @@ def _over(value: Any, redact: Redact) -> Any:
         return {redact(key): _over(item, redact) for key, item in plain(value).items()}
     if not is_dataclass(value) or isinstance(value, type):
         return _over(plain(value), redact)
-    own, changed = _own_fields(type(value)), {}
-    for name in (field.name for field in fields(value) if field.init):
-        given = getattr(value, name)
-        stays = name in own and name in _IDENTITY
-        if name in own and name in _OWN_WORDS:
-            stays = isinstance(given, str) and _WORD.fullmatch(given) is not None
-        if not stays:
-            changed[name] = _over(given, redact)
-    return replace(value, **changed)
+    names = [field.name for field in fields(value) if field.init and field.name not in _identity_of(type(value))]
+    return replace(value, **{name: _over(getattr(value, name), redact) for name in names})
 
 
 @functools.cache
-def _own_fields(kind: type) -> frozenset[str]:
-    """The fields of this class that it has from ragspan's classes."""
+def _identity_of(kind: type) -> frozenset[str]:
+    """The fields of this class that it has from ragspan's classes, of those that hold no text."""
     bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "ragspan" and is_dataclass(base)]
-    return frozenset(field.name for base in bases for field in fields(base))
+    return _IDENTITY & {field.name for base in bases for field in fields(base)}

@@ -1,8 +1,7 @@
-"""Copies what the program's objects hold, without running any of its code and without keeping anything of it alive but texts.
+"""Copies what the program's objects hold: none of its code runs, and nothing of it stays alive but texts. All copies are bounded.
 
-Read are texts, numbers, dates, dictionaries, lists and the like, and the attributes that an object keeps in its dictionary or in
-plain slots. All else is opaque. What is asked of an object is its exact type, and of a subclass of a builtin the base's own
-methods are called: no `getattr`, `isinstance`, `==`, `hash`, `len`, `str` or iteration of the program's. All copies are bounded.
+Read are texts, numbers, dates, dictionaries, lists and the like, and the attributes in an object's dictionary or slots. All else is
+opaque. Of a subclass of a builtin the base's own methods are called: no `getattr`, `==`, `len`, `str` or iteration of the program's.
 """
 
 from __future__ import annotations
@@ -17,26 +16,32 @@ import uuid
 import zoneinfo
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-_T = TypeVar("_T")
 bases_of: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
 """The class and all of its bases."""
 class_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 """The name of a class, which nobody has overridden."""
 _CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
-_FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
-_MADE_IN_PYTHON: Final = 1 << 9  # the flag of such classes
 _MAX_CLASSES: Final = 4096  # programs may make classes as they go
+_DESCRIPTORS: Final = frozenset({types.GetSetDescriptorType, types.MemberDescriptorType})
 _MAX_BITS: Final = 1024  # of an integer: it is no larger than a float may be
 _ABSENT: Final = object()
 _NO_FIELDS: Final[dict[str, Any]] = {}
 _TEXT: Final = frozenset({str})
+_T = TypeVar("_T")
 
 
-# Classes
+# Classes and objects
+
+
+def by_class(call: Callable[[type], _T]) -> Callable[[type], _T]:
+    """Remember what this function says of a class."""
+    remembering: Any = lru_cache(_MAX_CLASSES)(call)
+    return remembering  # type: ignore[no-any-return]
 
 
 def own_of(kind: type, name: str) -> Any:
@@ -49,98 +54,61 @@ def in_class(kind: type, name: str) -> Any:
     return next((own[name] for base in bases_of(kind) if name in (own := _CLASS_DICT(base))), None)
 
 
+@by_class
 def dataclass_fields(kind: type) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None for any other class."""
     declared = in_class(kind, "__dataclass_fields__")
     return tuple(declared) if type(declared) is dict else None
 
 
-def remember(table: dict[int, _T], kind: type, known: _T) -> _T:
-    """Note what is known of a class in a table by the identities of classes, which holds the class itself too."""
-    if len(table) >= _MAX_CLASSES:
-        table.clear()
-    table[id(kind)] = known
-    return known
+@by_class
+def _slots(kind: type) -> Mapping[str, Callable[[Any], Any]]:
+    members = [pair for base in reversed(bases_of(kind)) for pair in _CLASS_DICT(base).items()]
+    return {name: one.__get__ for name, one in members if type(one) is types.MemberDescriptorType}
 
 
-# Objects
-
-
-class _Layout(NamedTuple):
-    read: Callable[[Any], Any]  # the dictionary of an object, with what is in its slots
-    dictionary: Callable[[Any], Any] | None
-    slots: Mapping[str, Callable[[Any], Any]]  # also those with names such as `__pydantic_extra__`
-    is_plain: bool
-    kind: type  # keeps the class alive, so that its identity stays its own
-
-
-_layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may have a hash of its own
+@by_class
+def _reader_of(kind: type) -> Callable[[Any], Any]:
+    """Reads the dictionary of an object of this class, with what is in slots, but for those such as `__pydantic_extra__`."""
+    found = in_class(kind, "__dict__")
+    dictionary: Callable[[Any], Any] = found.__get__ if type(found) in _DESCRIPTORS else lambda _: _NO_FIELDS
+    names = [name for name in _slots(kind) if not name.startswith("__")]
+    if not names:
+        return dictionary
+    return lambda value: {**{name: in_slot(value, name) for name in names}, **dictionary(value)}
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
-    try:
-        fields: Any = _layouts[id(type(value))][0](value)
-    except KeyError:
-        fields = _look_up(type(value))[0](value)
-    if type(fields) is dict:
-        return fields
-    return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind
+    """The attributes that an object keeps in its dictionary or in slots, not to be changed. Properties are not asked."""
+    fields: Any = _reader_of(type(value))(value)
+    return fields if type(fields) is dict else _NO_FIELDS
 
 
-def _look_up(kind: type) -> _Layout:
-    found: dict[str, Any] = {}
-    for base in reversed(bases_of(kind)):
-        found.update(_CLASS_DICT(base))
-    entry: Any = found.get("__dict__")
-    dictionary = entry.__get__ if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType} else None
-    members = {name: one for name, one in found.items() if type(one) is types.MemberDescriptorType}
-    slots = {name: one.__get__ for name, one in members.items() if _FLAGS(one.__objclass__) & _MADE_IN_PYTHON}
-    plain = [(name, held) for name, held in slots.items() if not name.startswith("__")]
-    is_plain = (
-        not plain
-        and type(entry) is types.GetSetDescriptorType
-        and found.get("__getattribute__") is object.__getattribute__
-    )
-
-    def read_slots(value: Any) -> dict[str, Any]:
-        fields = {name: held for name, in_slot in plain if (held := _held(in_slot, value)) is not _ABSENT}
-        return fields if dictionary is None else fields | text_keyed(dictionary(value))
-
-    read: Callable[[Any], Any] = read_slots if plain else dictionary or (lambda _: _NO_FIELDS)
-    return remember(_layouts, kind, _Layout(read, dictionary, slots, is_plain, kind))
-
-
+@by_class
 def has_plain_dict(kind: type) -> bool:
     """Whether all that `fields_of` finds in objects of this class is in their `__dict__`, which may be asked for: no code runs.
 
-    Where many of them are read, that takes half of the time. It is a dictionary, if not always a plain one.
+    Where many of them are read, that takes half of the time.
     """
-    return (_layouts.get(id(kind)) or _look_up(kind)).is_plain
+    is_all = type(_reader_of(kind)) is types.MethodWrapperType
+    return is_all and in_class(kind, "__getattribute__") is object.__getattribute__
 
 
 def replace_field(value: Any, name: str, new: Any) -> bool:
     """Replace an attribute where the object keeps it, in its dictionary; False if it is not there."""
-    dictionary = (_layouts.get(id(type(value))) or _look_up(type(value))).dictionary
-    own = None if dictionary is None else dictionary(value)
-    if own is None or name not in text_keyed(own):
+    own = fields_of(value)
+    if type(_reader_of(type(value))) is not types.MethodWrapperType or name not in own:
         return False
-    dict.__setitem__(own, name, new)
+    own[name] = new
     return True
 
 
 def in_slot(value: Any, name: str) -> Any:
     """What an object keeps in this slot; None if it has no such slot, or nothing in it."""
-    read = (_layouts.get(id(type(value))) or _look_up(type(value))).slots.get(name)
-    held = None if read is None else _held(read, value)
-    return None if held is _ABSENT else held
-
-
-def _held(read: Callable[[Any], Any], value: Any) -> Any:
     try:
-        return read(value)
-    except AttributeError:  # it was not set
-        return _ABSENT
+        return _slots(type(value))[name](value)
+    except (AttributeError, KeyError):
+        return None
 
 
 # Dictionaries and lists
@@ -171,19 +139,9 @@ def dict_in(value: Any) -> dict[Any, Any] | None:
 
 
 _LISTS: Final[tuple[type, ...]] = (list, tuple, deque, set, frozenset)
-_ONE_SHOT: Final[tuple[type, ...]] = (
-    types.GeneratorType,
-    map,
-    filter,
-    zip,
-    type(iter([])),
-    type(iter(())),
-    type({}.keys()),
-    type({}.values()),
-)
 
 
-def items_of(value: Any) -> list[Any] | None:
+def items_of(value: Any, most: int = sys.maxsize) -> list[Any] | None:
     """The items of a list, tuple, set or deque, by its base class's own method; None for anything else."""
     kind = type(value)
     if kind is list or kind is tuple:
@@ -191,15 +149,17 @@ def items_of(value: Any) -> list[Any] | None:
     if value is None:
         return None
     base = next((base for base in _LISTS if issubclass(kind, base)), None)
-    return None if base is None else list(base.__iter__(value))  # type: ignore[attr-defined]  # it is a collection
+    return None if base is None else list(islice(base.__iter__(value), most))  # type: ignore[attr-defined]  # a collection
 
 
 def given_items(value: Any, most: int = sys.maxsize) -> list[Any] | None:
-    """At most `most` items of what the program hands over, a generator included; None for what `items_of` cannot read."""
-    if any(type(value) is kind for kind in _ONE_SHOT):
+    """At most `most` items of what the program hands over to be iterated; None for a text, a dictionary, or what cannot be."""
+    if isinstance(value, (str, bytes, dict)):
+        return None
+    try:
         return list(islice(value, most))
-    items = items_of(value)
-    return None if items is None else items[:most]
+    except TypeError:
+        return None
 
 
 # Texts and numbers
@@ -228,8 +188,6 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
     kind = type(value)
     if value is None or kind is str or kind is bool or kind is float:
         return value  # type: ignore[no-any-return]
-    if kind is int:
-        return value if value.bit_length() < _MAX_BITS else None
     try:
         read = _scalar_reader(kind)
         return None if read is None else read(value)
@@ -237,51 +195,44 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
         return None
 
 
-def _read_datetime(value: dt.datetime) -> str | None:
-    """A zone of the program's own would answer by its own methods."""
-    known = any(type(value.tzinfo) is kind for kind in (type(None), dt.timezone, zoneinfo.ZoneInfo))
-    return dt.datetime.isoformat(value) if known else None
+def _read_whole(value: int) -> int | None:
+    number = int.__int__(value)
+    return number if number.bit_length() < _MAX_BITS else None
 
 
+_ZONES: Final = frozenset({type(None), dt.timezone, zoneinfo.ZoneInfo})
 _SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
-    (int, lambda value: plain_scalar(int.__int__(value))),
+    (int, _read_whole),
     (float, float.__float__),
-    (dt.datetime, _read_datetime),
+    # A zone of the program's own would answer by its own methods.
+    (dt.datetime, lambda value: dt.datetime.isoformat(value) if type(value.tzinfo) in _ZONES else None),
     (dt.date, dt.date.isoformat),
     (uuid.UUID, uuid.UUID.__str__),
     (decimal.Decimal, decimal.Decimal.__str__),
 )
-_scalars: dict[int, tuple[Callable[[Any], Any] | None, type]] = {}  # by the class's identity, as above
 
 
+@by_class
 def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:
     """How to make plain what is one text, number or date; None for other classes."""
-    known = _scalars.get(id(kind))
-    if known is not None:
-        return known[0]
-    read = next((read for base, read in _SCALARS if issubclass(kind, base)), None)
     numpy: Any = sys.modules.get("numpy")
-    if read is None and numpy is not None and issubclass(kind, (numpy.integer, numpy.floating, numpy.bool_)):
-        read = float
-    return remember(_scalars, kind, (read, kind))[0]
+    if numpy is not None and issubclass(kind, (numpy.integer, numpy.floating, numpy.bool_)):
+        return float
+    return next((read for base, read in _SCALARS if issubclass(kind, base)), None)
 
 
 # Metadata
 
 
 MAX_ENTRIES: Final = 200
-"""Of metadata, and of each list or dictionary inside."""
+"""Of metadata, with all lists and dictionaries inside."""
 _SHORT: Final = 200  # characters of a text that is kept in any case
 _MAX_METADATA: Final = 20_000  # characters of longer texts that are kept of one document's or request's metadata
-_SMALL: Final = (
-    200  # bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do
-)
+_SMALL: Final = 200  # bytes of an entry, name and value, that counts for a queue's bytes as three other parts do
 _DICT: Final = frozenset({id(dict)})
 _SMALL_KINDS: Final = frozenset(map(id, (str, int, float, bool, type(None))))
-_KEPT_AS_THEY_ARE: Final = (dt.date, decimal.Decimal, uuid.UUID)
-_MAX_SEEN: Final = 10_000  # entries without a name that can be kept included
 _MAX_NESTED: Final = 5
 _chain = itertools.chain.from_iterable
 
@@ -300,58 +251,43 @@ def small_copies(several: Sequence[Any]) -> list[dict[str, Any]] | None:
     return copies if len("".join(names)) + sum(map(sys.getsizeof, values)) <= _SMALL * len(names) else None
 
 
-def small_entries(metadata: Any) -> dict[str, Any] | None:
-    """As `small_copies`, of one."""
-    copies = small_copies((metadata,))
-    return None if copies is None else copies[0]
-
-
-def kept_entries(  # noqa: C901
-    metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None
-) -> dict[str, Any]:
+def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
     """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
 
     A text of up to 200 characters is kept, longer ones share 20,000: one that has more is cut there.
 
     Args:
         metadata: a dictionary; anything else has no entries.
-        nested: lists and dictionaries of such values are kept as well, and dates, decimals and UUIDs.
+        nested: lists and dictionaries of such values are kept as well.
         texts: gets the kept texts by their identity, but for those that take up little.
     """
-    kept = small_entries(metadata)
-    if kept is not None or not issubclass(type(metadata), dict):
-        return kept or {}
-    known = {} if texts is None else texts
-    left, room = MAX_ENTRIES, _MAX_METADATA
+    copies = small_copies((metadata,))
+    if copies is not None:
+        return copies[0]
+    return _bounded_entries(metadata, nested, {} if texts is None else texts) if is_dict(metadata) else {}
+
+
+def _bounded_entries(metadata: Any, nested: bool, texts: dict[int, str]) -> dict[str, Any]:  # noqa: FBT001
+    left, room, deepest = MAX_ENTRIES, _MAX_METADATA, _MAX_NESTED if nested else 0
 
     def kept_of(value: Any, depth: int) -> Any:
         nonlocal left, room
-        kind = type(value)
-        if depth <= _MAX_NESTED and (nested or not depth):
-            if issubclass(kind, dict):
-                taken = {}
-                for key, item in list(islice(dict.items(value), _MAX_SEEN)):
-                    name = text_of(key)
-                    if name is not None and len(name) <= _SHORT and left > 0:
-                        left -= 1
-                        if (found := kept_of(item, depth + 1)) is not _ABSENT:
-                            taken[name] = found
-                return taken
-            if issubclass(kind, (list, tuple)):
-                items = (items_of(value) or [])[: max(0, left)]
-                left -= len(items)
-                return [one for item in items if (one := kept_of(item, depth + 1)) is not _ABSENT]
-        if value is None or kind is bool or (nested and any(kind is one for one in _KEPT_AS_THEY_ARE)):
-            return value
-        text = text_of(value)
-        if text is None:
-            number = number_of(value) if issubclass(kind, (int, float)) else None
-            return _ABSENT if number is None else number
-        if len(text) > _SHORT:
-            text = text[:room]
-            room -= len(text)
-        known[id(text)] = text
-        return text
+        if depth <= deepest and is_dict(value):
+            entries = list(islice(dict.items(value), left))
+            left -= len(entries)
+            kept = [(name, kept_of(item, depth + 1)) for key, item in entries if (name := text_of(key)) is not None]
+            return {name: one for name, one in kept if len(name) <= _SHORT and one is not _ABSENT}
+        if depth <= deepest and is_list(value):
+            items = (items_of(value) or [])[:left]
+            left -= len(items)
+            return [one for item in items if (one := kept_of(item, depth + 1)) is not _ABSENT]
+        found = plain_scalar(value)
+        if type(found) is str:
+            if len(found) > _SHORT:
+                found = found[:room]
+                room -= len(found)
+            texts[id(found)] = found
+        return _ABSENT if found is None and value is not None else found
 
     entries: dict[str, Any] = kept_of(metadata, 0)
     return entries
@@ -431,9 +367,9 @@ class Snapshots:
         self._marks = frozenset(marks)
         self._by_base = [*readers.items(), *_COMMON.items()]
         self._hidden = hidden
-        self.known: dict[int, tuple[Reader, type]] = {}
-        """The readers of the exact types that were met, by identity; the type is kept, so that this stays its own."""
-        self._in_steps = {id(kind): (kind, sign) for kind, sign in in_steps.items()}
+        self.known: dict[type, Reader] = {}
+        """The readers of the exact types that were met."""
+        self._in_steps = in_steps
 
     def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:
         """A snapshot for a request's log.
@@ -458,27 +394,28 @@ class Snapshots:
                 log.texts.update(zip(map(id, texts), texts))  # noqa: B905  as many
                 log.parts += 1 + len(fields)
                 return fields
-        elif not whole and (known := self._in_steps.get(id(type(value)))) is not None:
+        elif not whole and (known := self._in_steps.get(type(value))) is not None:
             log.parts += 1
-            return known[1]
+            return known
         copying = Copying(self, log, whole)
         snapshot = copying.copy(value)
         log.parts += copying.parts
         return snapshot
 
-    def find(self, kind: type) -> tuple[Reader, type]:
+    def find(self, kind: type) -> Reader:
         """The reader for a type that was not met before."""
-        declared = dataclass_fields(kind)
-        reader = None if declared is None else _reader_of_dataclass(declared)
-        if class_name(kind) in self._hidden and reader is not None:
-            inner = reader
-            reader = lambda copying, value, depth: Hidden(inner(copying, value, depth))  # noqa: E731
-        else:
-            bases = bases_of(kind)
-            by_base = (read for base, read in self._by_base if any(each is base for each in bases))
-            scalar = None if _scalar_reader(kind) is None else _read_scalar
-            reader = next(by_base, None) or scalar or reader or (lambda _, value, __: Opaque(id(value)))
-        return remember(self.known, kind, (reader, kind))
+        bases, is_dataclass = bases_of(kind), dataclass_fields(kind) is not None
+        reader = next((read for base, read in self._by_base if any(base is one for one in bases)), None)
+        if is_dataclass and class_name(kind) in self._hidden:
+            reader = lambda copying, value, depth: Hidden(copying.state(fields_of(value), depth))  # noqa: E731
+        elif reader is None and _scalar_reader(kind) is not None:
+            reader = _read_scalar
+        elif reader is None:
+            reader = _read_state if is_dataclass else lambda _, value, __: Opaque(id(value))
+        if len(self.known) >= _MAX_CLASSES:
+            self.known.clear()
+        self.known[kind] = reader
+        return reader
 
 
 class Copying:
@@ -505,7 +442,7 @@ class Copying:
             self.texts[id(value)] = value
             return value
         try:
-            return (self._known.get(id(kind)) or self._snapshots.find(kind))[0](self, value, depth)
+            return (self._known.get(kind) or self._snapshots.find(kind))(self, value, depth)
         except Exception:  # noqa: BLE001  a list that another thread is changing; the rest of the payload stays readable
             return Opaque(id(value))
 
@@ -545,11 +482,7 @@ class Copying:
         """A list or the like: much of it where it holds documents, else the end of it, of a step's hardly anything."""
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
-        if type(value) is not list and type(value) is not tuple:
-            base = next(base for base in _LISTS if issubclass(type(value), base))
-            value = list(islice(base.__iter__(value), _MAX_DOCUMENTS + 1))  # type: ignore[attr-defined]  # a collection
-        # To copy very many takes the request's time.
-        items = list(value) if len(value) <= _MAX_DOCUMENTS else [*value[:_MAX_DOCUMENTS], *value[-_TAIL:]]
+        items = value if type(value) is list or type(value) is tuple else items_of(value, _MAX_DOCUMENTS) or []
         copies = self._copies(items[:_FEW], depth + 1)
         if copies:
             first = items[0]
@@ -576,19 +509,13 @@ class Copying:
 _DULL: Final = frozenset({str, int, float, bool, type(None), Opaque})
 
 
-def _reader_of_dataclass(declared: Sequence[str]) -> Reader:
-    def read(copying: Copying, value: Any, depth: int) -> Snapshot:
-        own = fields_of(value)
-        return copying.state({name: own[name] for name in declared if name in own}, depth)
-
-    return read
+def _read_state(copying: Copying, value: Any, depth: int) -> Snapshot:
+    return copying.state(fields_of(value), depth)
 
 
-def _read_scalar(copying: Copying, value: Any, _: int) -> Snapshot:
+def _read_scalar(copying: Copying, value: Any, depth: int) -> Snapshot:
     plain = plain_scalar(value)
-    if type(plain) is str:
-        copying.texts[id(plain)] = plain
-    return CUT if plain is None else plain
+    return CUT if plain is None else copying.copy(plain, depth) if type(plain) is str else plain
 
 
 _COMMON: Final[Mapping[type, Reader]] = {
@@ -604,33 +531,20 @@ PART_BYTES: Final = 64
 """Of a number, of a short text, or of an entry of a dictionary or list with what it takes there."""
 EVENT_PARTS: Final = 4
 """An event of a log, its time and its keys, as parts."""
-_names: dict[int, tuple[tuple[str, ...], type]] = {}
 
 
 def size_of(value: Any, known: set[int] | None = None) -> int:
-    """Bytes of memory of plain data: of a record, say, with all that it holds. A text that is there twice counts once."""
+    """Bytes of memory of plain data: of a record, say, with all that it holds. What is there twice counts once."""
     known = set() if known is None else known
     kind = type(value)
-    if kind is str or kind is bytes:
-        if id(value) in known:
-            return 0
-        known.add(id(value))
-        return sys.getsizeof(value)
-    if kind is dict:
-        return PART_BYTES + sum(PART_BYTES + size_of(key, known) + size_of(item, known) for key, item in value.items())
     if kind is tuple or kind is list:
         return sum([size_of(item, known) for item in value], PART_BYTES) if value else 0
-    names = (_names.get(id(kind)) or remember(_names, kind, (_fields_of_record(kind), kind)))[0]
-    if not names:
+    if kind is dict:
+        return sum([PART_BYTES + size_of(part, known) for pair in value.items() for part in pair], PART_BYTES)
+    names = dataclass_fields(kind)
+    if kind is not str and names is None:
         return 0 if value is None or kind is bool else PART_BYTES
     if id(value) in known:  # a context is in a search and in the prompt
         return 0
     known.add(id(value))
-    return sum([size_of(getattr(value, name), known) for name in names], PART_BYTES)
-
-
-def _fields_of_record(kind: type) -> tuple[str, ...]:
-    """The fields of the record's own dataclasses; objects of other classes are not entered."""
-    modules = [text_of(own_of(base, "__module__")) or "" for base in bases_of(kind)]
-    is_own = any(module.startswith(("ragspan.records", "ragspan.messages")) for module in modules)
-    return (dataclass_fields(kind) or ()) if is_own else ()
+    return sum([size_of(getattr(value, name), known) for name in names or ()], sys.getsizeof(value))

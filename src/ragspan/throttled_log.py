@@ -1,7 +1,4 @@
-"""Warnings in the log, at most one a minute for each kind.
-
-No line contains text of users or documents: callers log only kinds and types of errors.
-"""
+"""Warnings in the log, at most one a minute for each kind; no line contains text of users or documents."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from collections.abc import Callable
 
 _INTERVAL = 60.0  # seconds
 _MAX_KINDS = 1000
-_MAX_SHOWN = 1000  # characters of an argument
 
 
 def log_line(level: int, message: str, *args: object) -> None:
@@ -54,11 +50,4 @@ class ThrottledLog:
         self._last[kind] = now, 0
         if suppressed:
             message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)
-        log_line(logging.WARNING, message, *map(_shown, args))
-
-
-def _shown(argument: object) -> object:
-    """An argument without signs that a terminal acts on: names of classes are the program's, and may hold anything."""
-    if not isinstance(argument, str):
-        return argument
-    return "".join(sign if sign.isprintable() else "?" for sign in argument[:_MAX_SHOWN])
+        log_line(logging.WARNING, message, *args)

@@ -17,11 +17,10 @@ class Usage:
     usd: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        prices = [usage.usd for usage in (self, other) if usage.usd is not None]
         return Usage(
             requests=self.requests + other.requests,
             input_tokens=self.input_tokens + other.input_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
-            usd=sum(prices) if prices else None,
+            usd=self.usd if other.usd is None else other.usd + (self.usd or 0.0),
         )

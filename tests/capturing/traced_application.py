@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from captures import Answered
+from fakes import FakeJudge, InMemoryTelemetry
 from opentelemetry.sdk.trace import ReadableSpan
 
 from ragspan import ScoredRecord, ScoringEngine
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import Outcome
 from ragspan.telemetry import OTelEmitter
-from ragspan.testing import FakeJudge, InMemoryTelemetry, RecordingEmitter
+from ragspan.testing import RecordingEmitter
 
 SCORE = "evaluation context_adherence"
 

@@ -92,18 +92,15 @@ def test_where_the_judge_fails_the_embedded_judges_score_stays_and_says_why(shar
     assert "failed with" in caplog.text
 
 
-def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, asked_judge, endpoint):
+def test_where_the_budget_has_no_room_the_embedded_judges_score_stays(shared, asked_judge, endpoint):
     budget = Budget(requests_per_minute=20)
-    found = shared(some_answers(150), *four_metrics(asked_judge), judge_share="0.5:0.02", budget=budget)
+    found = shared(some_answers(150), *four_metrics(asked_judge), judge_share=0.5, budget=budget)
 
-    asked = Counter(one.asked for one in found)
     assert len(endpoint.requests) <= 40, "a minute's requests, and what the test's time adds"
-    assert 3 <= asked["doubtful"] < 35, "half of 150 would be 75"
-    assert asked["random"] >= 1
-    for one in found:
-        assert len({(score.judge, score.fallback) for score in scores_of(one).values()}) == 1, (
-            "all metrics are asked, or none"
-        )
+    denied = [one for one in found if one.asked and all(score.fallback for score in scores_of(one).values())]
+    assert len(denied) > 20
+    for one in denied:
+        assert {(score.judge, score.fallback) for score in scores_of(one).values()} == {("overlap", "budget_exhausted")}
 
 
 # What is told

@@ -14,7 +14,6 @@ NAME = "lower case letters, digits and underscores"
     ("argument", "value", "allowed"),
     [
         ("queue_size", 0, "a whole number, at least 1"),
-        ("drop", "random", "'oldest' or 'newest'"),
         ("sample_rate", 1.01, "a number from 0 to 1"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
     ],

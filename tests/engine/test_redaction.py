@@ -8,6 +8,7 @@ import os
 import threading
 
 import pytest
+from fakes import FakeJudge, InMemoryTelemetry
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
@@ -16,7 +17,6 @@ from ragspan.outcomes import MetricFailure
 from ragspan.records import Generation, Retrieval, RetrievedContext
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
-from ragspan.testing import FakeJudge, InMemoryTelemetry
 
 SECRET = "anna@example.org"
 

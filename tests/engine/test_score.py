@@ -24,10 +24,9 @@ def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, 
     assert engine.stats().finished == engine.stats().submitted == 1
 
 
-@pytest.mark.parametrize("drop", ["oldest", "newest"])
-def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_engine, drop):
+def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_engine):
     metric = fakes.HangingMetric()
-    engine = make_engine(metric, concurrency=1, queue_size=1, drop=drop)
+    engine = make_engine(metric, concurrency=1, queue_size=1)
     engine.submit(fakes.a_record())
     metric.wait_until_started()
     for _ in range(3):

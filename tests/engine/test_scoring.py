@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from fakes import InMemoryTelemetry
 
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import SpanAnchor
-from ragspan.testing import InMemoryTelemetry
 
 SAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=1)
 UNSAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)

@@ -49,16 +49,15 @@ def busy_engine(fakes, make_engine):
     return make
 
 
-@pytest.mark.parametrize(("drop", "gone"), [("oldest", [True, False, False]), ("newest", [False, False, True])])
-def test_a_full_queue_drops_one_end_and_lets_go_of_it(fakes, busy_engine, drop: str, gone: list[bool]):
-    engine = busy_engine(queue_size=2, drop=drop)
+def test_a_full_queue_drops_the_oldest_and_lets_go_of_it(fakes, busy_engine):
+    engine = busy_engine(queue_size=2)
     captures = [fakes.FakeCapture() for _ in range(3)]
     let_go_of = [weakref.ref(capture) for capture in captures]
     while captures:
         engine.submit(captures.pop(0))
 
     assert counts(engine.stats()) == (4, 2, 1, 0, {"queue_full": 1})
-    assert [reference() is None for reference in let_go_of] == gone
+    assert [reference() is None for reference in let_go_of] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +88,7 @@ def test_drops_are_logged_by_the_worker_and_not_where_they_happen(fakes, make_en
     assert caplog.messages == ["captures dropped so far: queue_full 1"]
 
 
-@pytest.mark.parametrize("drop", ["oldest", "newest"])
-def test_counts_are_conserved_under_many_threads(fakes, make_engine, drop):
+def test_counts_are_conserved_under_many_threads(fakes, make_engine):
     """Sixteen threads, a queue that overflows, captures of every kind, and snapshots all the while."""
     each = 500
     kinds = [
@@ -100,7 +98,7 @@ def test_counts_are_conserved_under_many_threads(fakes, make_engine, drop):
         fakes.FakeCapture(size=ValueError()),
         fakes.FakeCapture(size=10_000),
     ]
-    engine = make_engine(fakes.ConstantMetric(), queue_size=50, queue_bytes=5_000, drop=drop)
+    engine = make_engine(fakes.ConstantMetric(), queue_size=50, queue_bytes=5_000)
     start, over = threading.Barrier(17), threading.Event()
     snapshots: list[EngineStats] = []
 

@@ -4,14 +4,14 @@ import threading
 
 import pytest
 
-from ragspan.engine import record_queue
+from ragspan.engine import scoring_engine
 from ragspan.engine import worker as engine_worker
 
 
 @pytest.fixture
 def quick_restarts(monkeypatch):
     monkeypatch.setattr(engine_worker, "_RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(record_queue, "LOOK_AGAIN", 0.002)
+    monkeypatch.setattr(scoring_engine, "_LOOK_AGAIN", 0.002)
 
 
 def worker_of(name: str) -> threading.Thread:

@@ -7,11 +7,11 @@ import json
 
 import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
+from fakes import FakeJudge
 from typer.testing import CliRunner
 
 from ragspan.cli import app
 from ragspan.outcomes import Score
-from ragspan.testing import FakeJudge
 
 ROWS = [
     {"id": "a", "question": "q1", "contexts": ["one", "two"], "answer": "r1"},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from fakes import FakeJudge
+
 import ragspan
 from ragspan.config import Settings
-from ragspan.testing import FakeJudge
 
 ANSWER = {"question": "How high is it?", "contexts": ["It is 330 m high."], "response": "It is 300 m high."}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 from dataclasses import replace
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan import ConfigurationError, MetricFailure, RagRecord
 from ragspan.config import Settings
@@ -14,7 +14,6 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.testing import FakeJudge
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 
@@ -73,12 +72,12 @@ def test_a_jury_of_fewer_than_two_or_of_others_than_judges_is_refused(judges):
         Jury(judges)
 
 
-async def test_a_jury_pickles_and_says_what_its_judges_read():
-    jury = pickle.loads(pickle.dumps(Jury([OverlapJudge(), OpenAIJudge("m", api_key="k", max_context_chars=1000)])))
+async def test_a_jury_says_what_its_judges_read():
+    jury = Jury([OverlapJudge(), OpenAIJudge("m", api_key="k", max_context_chars=1000)])
     record = replace(RECORD, contexts=("word " * 1000,))
 
     assert jury.name == "overlap,openai:m"
-    assert jury.prompt_version == "7"
+    assert jury.prompt_version == "8"
     assert 0 < jury.share_read(record) < 1
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan import ConfigurationError, NotApplicable
 from ragspan.config import Settings
 from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, metric_names, metrics_from
 from ragspan.outcomes import Score
-from ragspan.testing import FakeJudge
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from fakes import FakeJudge
 
 from ragspan.judges import OpenAIJudge, OverlapJudge
 from ragspan.metrics import CitationCorrectness
 from ragspan.metrics.citation_correctness import citations_of
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord, RetrievedContext
-from ragspan.testing import FakeJudge
 
 CONTEXTS = ["Shipping costs 4 euros.", "Returns take 30 days.", "The harbour is grey."]
 

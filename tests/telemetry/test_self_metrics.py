@@ -17,9 +17,7 @@ class Engine(BackgroundProcessor):
 
     def __init__(self, meter_provider=None, *, name, finished_as="scored", **counts):
         self._finished_as = finished_as
-        options = ProcessorOptions(
-            queue_size=100, queue_bytes=5000, drop="oldest", concurrency=1, exit_timeout=0, name=name
-        )
+        options = ProcessorOptions(queue_size=100, queue_bytes=5000, concurrency=1, exit_timeout=0, name=name)
         super().__init__(options, is_enabled=True, meter_provider=meter_provider)
         self._queue.stats, self._queue.bytes = EngineStats(**counts), counts.get("queued", 0) * 1000
 

@@ -45,7 +45,7 @@ from ragspan.outcomes import Outcome
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
-from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.testing import RecordingEmitter
 from ragspan.tools.datadog import DatadogEmitter
 from ragspan.tools.langfuse import LangfuseEmitter
 from ragspan.tools.langsmith import LangSmithEmitter
@@ -61,11 +61,11 @@ def build_an_engine() -> ScoringEngine:
         OTelEmitter(score_wait=5.0, spans="scores", capture_content=True),
         PhoenixEmitter(base_url="http://127.0.0.1:6006", api_key="key"),
         LangfuseEmitter(public_key="key", secret_key="key", level="trace"),
-        LangSmithEmitter(api_key="key", runs="tracer", project="support"),
-        DatadogEmitter(api_key="key", ml_app="support", failures=True),
+        LangSmithEmitter(api_key="key", project="support"),
+        DatadogEmitter(api_key="key", ml_app="support"),
     ]
-    budget = Budget(tokens_per_minute=60_000, fallback=OverlapJudge())
-    return ScoringEngine(metrics=metrics, emitters=emitters, drop="newest", sample_rate=0.5, budget=budget)
+    budget = Budget(tokens_per_minute=60_000, fallback="overlap")
+    return ScoringEngine(metrics=metrics, emitters=emitters, sample_rate=0.5, budget=budget)
 
 
 def judge_with_several_models() -> ScoringEngine:
@@ -152,8 +152,8 @@ class OwnRetrievalJudge:
 
 def ask_more() -> list[Metric]:
     relevance: AnswerRelevanceJudge = OpenAIJudge("gpt-4o-mini")
-    contexts: list[ContextRelevanceJudge] = [OwnRetrievalJudge(), OverlapJudge(), FakeJudge()]
-    used: list[UtilizationJudge] = [OwnRetrievalJudge(), OverlapJudge(), FakeJudge()]
+    contexts: list[ContextRelevanceJudge] = [OwnRetrievalJudge(), OverlapJudge()]
+    used: list[UtilizationJudge] = [OwnRetrievalJudge(), OverlapJudge()]
     return [
         AnswerRelevance(relevance, polls=1),
         ChunkAttribution(OverlapJudge(), threshold=0.5),
@@ -204,7 +204,7 @@ def bring_your_own() -> ScoringEngine:
             Faithfulness(judge),
             FaithfulnessWithHHEM(judge, verifier),
             Completeness(OverlapJudge()),
-            ContextAdherence(FakeJudge()),
+            ContextAdherence(OverlapJudge()),
         ],
         emitters=[OwnEmitter(), OwnScoreEmitter(), RecordingEmitter()],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fakes import InMemoryTelemetry
 from opentelemetry import trace
 
 import ragspan
@@ -12,7 +13,7 @@ from ragspan import ConfigurationError, RagRecord
 from ragspan.config import Settings
 from ragspan.judges import named_judge
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanLangChainInstrumentor
 
 KEY = "sk-test-0123456789"

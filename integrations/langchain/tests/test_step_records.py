@@ -6,6 +6,7 @@ import json
 
 import pytest
 from agent_programs import agent_with, calls, search, search_agent, sequence, user_says
+from fakes import FakeJudge
 from langchain_core.documents import Document
 from langchain_core.documents.compressor import BaseDocumentCompressor
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -27,7 +28,6 @@ from rag_programs import (
 
 from ragspan.messages import Message
 from ragspan.metrics import Faithfulness
-from ragspan.testing import FakeJudge
 
 
 @tool

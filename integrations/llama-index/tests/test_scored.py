@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 
 import pytest
+from fakes import FakeJudge
 from li_programs import QUESTION, engine
 
 from ragspan import ScoringEngine
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
-from ragspan.testing import FakeJudge
 from ragspan_llama_index import RagspanCallbackHandler
 
 METRICS = ["completeness", "context_adherence", "context_utilization", "faithfulness"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from fakes import InMemoryTelemetry
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
@@ -13,7 +14,7 @@ from ragspan.config import Settings
 from ragspan.defaults import emitters_from
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.telemetry import OTelEmitter
-from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.testing import RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Delivered, DeliveryOptions, Failed, ScoreWriter, SpanNotFound, Unavailable
 from ragspan.tools.http import Endpoint

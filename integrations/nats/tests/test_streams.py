@@ -17,8 +17,8 @@ def info(broker, stream):
     return broker.ask(lambda client: client.jetstream().stream_info(stream))
 
 
-def ensure(broker, **limits):
-    broker.ask(lambda client: ensure_streams(client.jetstream(), Stream(**limits)))
+def ensure(broker):
+    broker.ask(lambda client: ensure_streams(client.jetstream(), STREAM))
 
 
 @pytest.mark.parametrize("name", ["", "a.b", ">", "a" * 65, "naïve", "a\n"])
@@ -38,18 +38,24 @@ def test_copies_may_come_from_the_environment_and_a_number_that_is_none_is_named
 
 
 def test_missing_streams_are_made_and_existing_ones_left_alone(broker):
-    ensure(broker, max_bytes=1_000_000, max_age=7200.0, duplicate_window=60.0)
+    broker.make_stream(name=STREAM.name, subjects=[STREAM.records], max_bytes=1_000_000, retention="workqueue")
     broker.publish(STREAM.records, b"kept")
-    ensure(broker, max_bytes=2_000_000)
+    ensure(broker)
 
     records, dead = info(broker, STREAM.name).config, info(broker, STREAM.dead_stream).config
-    assert records.subjects == [STREAM.records]
-    assert (records.retention, records.discard) == (RetentionPolicy.WORK_QUEUE, DiscardPolicy.NEW)
-    assert (records.max_bytes, records.max_age, records.duplicate_window) == (1_000_000, 7200.0, 60.0)
-    assert (records.storage, records.num_replicas) == (StorageType.FILE, 1)
-    assert dead.subjects == [STREAM.dead_letters]
+    assert records.max_bytes == 1_000_000
+    assert (dead.subjects, dead.storage, dead.num_replicas) == ([STREAM.dead_letters], StorageType.FILE, 1)
     assert (dead.retention, dead.discard) == (RetentionPolicy.LIMITS, DiscardPolicy.OLD)
     assert [message.payload for message in broker.messages(STREAM.name)] == [b"kept"]
+
+
+def test_records_wait_until_a_worker_has_scored_them_and_a_full_stream_refuses(broker):
+    ensure(broker)
+
+    records = info(broker, STREAM.name).config
+    assert records.subjects == [STREAM.records]
+    assert (records.retention, records.discard) == (RetentionPolicy.WORK_QUEUE, DiscardPolicy.NEW)
+    assert (records.max_msgs, records.max_age, records.duplicate_window) == (100_000, 3 * 24 * 3600.0, 600.0)
 
 
 def test_the_workers_share_a_consumer_that_never_gives_a_record_up(broker):

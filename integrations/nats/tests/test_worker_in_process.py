@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from fakes import InMemoryTelemetry
 from fleet_records import a_record
 from servers.judge import FleetJudge
 from waiting import until
@@ -13,7 +14,6 @@ from worker_process import STREAM, publish
 
 from ragspan.config import Settings
 from ragspan.telemetry import environment
-from ragspan.testing import InMemoryTelemetry
 from ragspan_nats import worker as worker_module
 from ragspan_nats.settings import BrokerAccess, WorkerOptions
 from ragspan_nats.worker import WorkerStats

@@ -1,13 +1,6 @@
-"""`ragspan run` reaches the processes that its program starts.
+"""`ragspan run` reaches the processes that its program starts: `PYTHONPATH` names a folder with a `sitecustomize` for them.
 
-`PYTHONPATH` names a folder with a `sitecustomize` for them, as with `opentelemetry-instrument`. Each new Python interpreter imports
-that before anything of the program. A fork needs nothing of this.
-
-Guarantees:
-- A process is configured, by the variables of the program's first process, when it has imported a framework, or ragspan, and only
-  once. So it starts as fast as without ragspan, and helpers that answer nothing, such as multiprocessing's, stay as they are.
-- The `sitecustomize` that ours hides is run first, and stays in its place. The search path is as without ours.
-- Whatever goes wrong in a child is one line on its stderr. The child goes on all the same.
+A process is configured once, when it has imported a framework or ragspan, so that helpers that answer nothing stay as they are.
 """
 
 from __future__ import annotations

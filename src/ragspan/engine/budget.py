@@ -1,22 +1,15 @@
-"""What scoring may cost, what happens when that is spent, and what is left of it in this process.
-
-Guarantees of `BudgetTracker`:
-- All limits allow a request, or it takes nothing from any of them. Nothing waits for a limit.
-- Metrics may ask from any thread. A finaliser may settle a charge, as happens to a request whose event loop is gone (see
-  `ReentrantCriticalSection`). A `Limit` by itself is not safe for threads.
-"""
+"""What scoring may cost, what happens when that is spent, and what is left of it in this process."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal
 
-from ragspan.arguments import AMOUNT, WHOLE, Rule, has_methods
+from ragspan.arguments import AMOUNT, WHOLE, choice
 from ragspan.engine.threads import ReentrantCriticalSection, step
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
-from ragspan.judges.judge_protocols import Judge, Verifier
 from ragspan.judges.session import Settle
 from ragspan.usage import Usage
 
@@ -24,18 +17,6 @@ _MINUTE = 60.0  # seconds
 _DAY = 24 * 60 * 60.0
 _ROUNDING = 1e-9  # of sums of fractions
 _LEAST = Usage(requests=1, output_tokens=1)
-_SCARCE, _PLENTY = 0.25, 0.75
-"""Between these parts of a minute's limit, what is left of it makes a share of the answers smaller."""
-_HASTE = 8
-"""How much a day that is spent too fast makes a share smaller: the power of what is left against what should be left."""
-
-NamedFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
-
-_VERIFIER = has_methods("a judge or a verifier", "verify_claims")
-_FALLBACK = Rule(
-    f"one of {', '.join(map(repr, get_args(NamedFallback)))}, a judge or a verifier",
-    lambda value: value in get_args(NamedFallback) if isinstance(value, str) else _VERIFIER.fits(value),
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +31,7 @@ class Budget:
 
     Nothing waits for a budget: where it does not allow a request, the metric's `fallback` comes at once. A score of a
     fallback says so (`Score.fallback`, `ragspan.fallback.<metric>`), and names the judge that really judged. Where the judge is
-    asked about a share of the answers (`judge_share`), a budget that runs short makes that share smaller, and the embedded
-    judge's score is the fallback.
+    asked about a share of the answers (`judge_share`), the embedded judge's score is the fallback.
 
     The account is kept by the process, and begins anew with each: `N` workers of a server spend up to `N` budgets, and a
     restart forgets what was spent.
@@ -69,23 +49,20 @@ class Budget:
     see twice as many. A request that is expected to take more than a minute's tokens is never sent."""
     requests_per_minute: int | None = None
     """Requests to judges, in the same way."""
-    fallback: NamedFallback | Judge | Verifier = "skip"
-    """What scores instead. `"skip"`: nothing, `NotApplicable("budget_exhausted")`. `"overlap"`: the embedded judge, in
-    place of the metric's own. A judge: that one; it is asked outside of the budget, so it should cost nothing. A verifier,
-    which has no method but `verify_claims`: the metrics of faithfulness have its verdicts on the claims that the embedded
-    judge finds, others are skipped. `"hhem"` is such a verifier, `ragspan_hhem.HHEMVerifier()`. Skipped are also metrics
-    that do not keep their judge in a field."""
+    fallback: Literal["skip", "overlap"] = "skip"
+    """What scores instead. `"skip"`: nothing, `NotApplicable("budget_exhausted")`. `"overlap"`: the embedded judge, in place of
+    the metric's own. Skipped are metrics that it cannot judge, and those that do not keep their judge in a field."""
 
     def __post_init__(self) -> None:
         AMOUNT.or_none().check_fields(self, "usd_per_day", "tokens_per_minute")
         WHOLE.or_none().check_fields(self, "requests_per_minute")
         if self.usd_per_day is None and self.tokens_per_minute is None and self.requests_per_minute is None:
             raise ConfigurationError("a budget needs a limit: usd_per_day, tokens_per_minute or requests_per_minute")
-        _FALLBACK.check_fields(self, "fallback")
+        choice("skip", "overlap").check_fields(self, "fallback")
 
 
 class Limit:
-    """Lets through an amount at once. What is taken beyond it is owed.
+    """Lets through an amount at once. What is taken beyond it is owed. Not safe for threads by itself.
 
     Args:
         amount: what fits in, more than 0. It starts full.
@@ -115,15 +92,6 @@ class Limit:
         return self._level
 
     @property
-    def room(self) -> float:
-        """From 0, nearly spent, to 1, plenty: what part of a share of the answers there is room for. A day's amount is to last for it."""
-        left = max(self.level, 0.0) / self._amount
-        if self._rate is not None:
-            return min(max((left - _SCARCE) / (_PLENTY - _SCARCE), 0.0), 1.0)
-        time_left = 1.0 if self._since is None else 1 - (self._clock() - self._since) / _DAY
-        return 1.0 if left >= time_left else (left / time_left) ** _HASTE
-
-    @property
     def is_spent(self) -> bool:
         """Whether it allows not even one request or token, or nothing of its dollars."""
         return self.level <= 0 if self._rate is None else self.level < 1
@@ -136,13 +104,6 @@ class Limit:
 
     def allows(self, amount: float) -> bool:
         return amount <= self.level + _ROUNDING
-
-    def take(self, amount: float = 1.0) -> bool:
-        """Take all of the amount, 0 or more, or nothing."""
-        if not self.allows(amount):
-            return False
-        self.settle(0.0, amount)
-        return True
 
     def settle(self, taken: float, used: float) -> None:
         """Correct what was taken to what turned out to be used; what does not fit in is lost."""
@@ -167,7 +128,9 @@ _AMOUNTS: dict[str, Callable[[Usage], float]] = {
 
 
 class BudgetTracker(ReentrantCriticalSection):
-    """The account of a budget.
+    """The account of a budget: all limits allow a request, or it takes nothing from any of them.
+
+    Metrics may ask from any thread. A finaliser may settle a charge, as happens to a request whose event loop is gone.
 
     Args:
         budget: its limits.
@@ -185,19 +148,10 @@ class BudgetTracker(ReentrantCriticalSection):
                 self._limits[name] = Limit(limit, rate=rate, clock=clock), amount_of
 
     @step
-    def spent_limit(self) -> str | None:
+    def spent(self) -> Denial | None:
         """The limit that allows no request at all now, if one does not."""
-        return next((name for name, (limit, _) in self._limits.items() if limit.is_spent), None)
-
-    @step
-    def limit_on(self, expected: Usage) -> str | None:
-        """The limit that does not allow this now, if one does not."""
-        return self._denies(expected)
-
-    @step
-    def room(self) -> float:
-        """What part of a share of the answers there is room for, 0 to 1."""
-        return min(limit.room for limit, _ in self._limits.values())
+        spent = ((name, limit.wait(amount(_LEAST))) for name, (limit, amount) in self._limits.items() if limit.is_spent)
+        return next((Denial(name, wait) for name, wait in spent), None)
 
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take.
@@ -209,17 +163,20 @@ class BudgetTracker(ReentrantCriticalSection):
         if self._needs_price and expected.usd is None:
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
-        denied_by = self._take(expected)
-        if denied_by is not None:
-            raise BudgetExhausted(denied_by, self.wait(denied_by, expected))
+        if (denial := self.denial_of(expected, take=True)) is not None:
+            raise BudgetExhausted(denial.limit, denial.wait)
         unsettled = [expected]
         return lambda used: self._settle(unsettled, used)
 
     @step
-    def wait(self, limit: str, expected: Usage) -> float | None:
-        """Seconds until this limit allows as much; None if waiting for it is not a use."""
-        bucket, amount = self._limits[limit]
-        return bucket.wait(amount(expected))
+    def denial_of(self, expected: Usage, *, take: bool = False) -> Denial | None:
+        """The limit that does not allow this now, if one does not; else it is taken, where that is wanted."""
+        for name, (limit, amount) in self._limits.items():
+            if not limit.allows(amount(expected)):
+                return Denial(name, limit.wait(amount(expected)))
+        for limit, amount in self._limits.values() if take else ():
+            limit.settle(0.0, amount(expected))
+        return None
 
     @step
     def _settle(self, unsettled: list[Usage], used: Usage) -> None:
@@ -230,18 +187,6 @@ class BudgetTracker(ReentrantCriticalSection):
             for limit, amount in self._limits.values():
                 limit.settle(amount(expected), amount(used))
 
-    @step
-    def _take(self, expected: Usage) -> str | None:
-        """The limit that does not allow it, in which case nothing is taken."""
-        denied_by = self._denies(expected)
-        for limit, amount in self._limits.values() if denied_by is None else ():
-            limit.settle(0.0, amount(expected))
-        return denied_by
-
-    def _denies(self, expected: Usage) -> str | None:
-        limits = self._limits.items()
-        return next((name for name, (limit, amount) in limits if not limit.allows(amount(expected))), None)
-
 
 class Allowance:
     """What the budget allows one run of a metric; as `ragspan.judges.session.Allowance` has it.
@@ -251,18 +196,13 @@ class Allowance:
     """
 
     def __init__(self, budget: BudgetTracker) -> None:
-        self._budget = budget
+        self.budget = budget
         self.denial: Denial | None = None
         """Of a request."""
 
     def reserve(self, expected: Usage) -> Settle:
         try:
-            return self._budget.reserve(expected)
+            return self.budget.reserve(expected)
         except BudgetExhausted as error:
             self.denial = Denial(error.limit, error.wait)
             raise
-
-    def spent(self) -> Denial | None:
-        """What denies any request at all now."""
-        limit = self._budget.spent_limit()
-        return None if limit is None else Denial(limit, self._budget.wait(limit, _LEAST))

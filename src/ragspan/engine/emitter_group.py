@@ -1,9 +1,6 @@
 """The emitters of an engine, kept apart: what one of them does affects neither the worker nor the others.
 
-Guarantees:
-- Every emitter is asked, in order, whatever those before it did. What they raise is counted and logged by its type.
-- `flush` and `shutdown` return soon after their time is up; `shutdown` gives an emitter its `last_seconds` more, if it has some,
-  for a slow server's replies. An emitter that hangs does so in one of its own few daemon threads.
+`flush` and `shutdown` return soon after their time is up. An emitter that hangs does so in one of its own few daemon threads.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
 
 
 class EmitterGroup:
-    """The emitters of an engine."""
+    """The emitters of an engine. Each is asked, in order, whatever those before it did; what they raise is counted and logged."""
 
     def __init__(self, emitters: Sequence[Emitter], log: ThrottledLog) -> None:
         self._log = log
@@ -50,6 +47,7 @@ class EmitterGroup:
         return all(self._ask_all(lambda emitter: emitter.flush(deadline.remaining), deadline))
 
     def shutdown(self, deadline: Deadline) -> None:
+        """Shut all down at the same time. An emitter gets its `last_seconds` more, if it has some, for a slow server's replies."""
         more = max((getattr(emitter, "last_seconds", 0.0) for emitter, _ in self._emitters), default=0.0)
         self._ask_all(lambda emitter: emitter.shutdown(deadline.remaining), deadline, more)
         for _, threads in self._emitters:
@@ -57,9 +55,7 @@ class EmitterGroup:
 
     def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline, more: float = 0.0) -> list[object]:
         """What each emitter answered; False where it raised or was late."""
-        asked = [
-            (emitter, threads.submit(context_of_worker().run, ask, emitter)) for emitter, threads in self._emitters
-        ]
+        asked = [(one, threads.submit(context_of_worker().run, ask, one)) for one, threads in self._emitters]
         concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + more + _GRACE)
         answers: list[object] = []
         for emitter, answer in asked:

@@ -1,9 +1,7 @@
 """Which answers a judge is asked about, where it is asked about a share of them only: of an engine's, and of a table's.
 
 The embedded judge reads every answer. Of each it is decided once, for all metrics, whether the judge is asked: because the answer
-is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it. However
-doubtful the answers get, the number that an engine's judge is asked about stays within `_MOST_SLACK` of its share, but for what
-the random draws give beyond it. A table is whole, so that number is exact there.
+is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
-from ragspan.engine.budget import BudgetTracker, Denial
 from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
 from ragspan.exceptions import ConfigurationError
@@ -29,7 +26,6 @@ from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name, encodable
-from ragspan.usage import Usage
 
 _DRAW: Final = b"ragspan.share"
 _DRAW_AMONG_EQUALS: Final = b"ragspan.share.equals"
@@ -37,7 +33,7 @@ _RECENT: Final = 500
 """Answers whose doubts say what is doubtful here."""
 _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
 """By how many answers the judge may be asked about more or fewer than the share at most: few for a new process, then more, for a
-threshold that moves little keeps the most doubtful ones."""
+threshold that moves little keeps the most doubtful ones. What the random draws give beyond it comes on top."""
 
 
 def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
@@ -79,33 +75,25 @@ class DoubtThreshold:
         self._owed = 0.0
         """By how many answers the judge was asked about fewer than the share so far; negative for more."""
 
-    def choose(self, doubt: float, *, is_drawn: bool, room: float = 1.0) -> Asked | None:
-        """Why the judge is asked about an answer, if it is.
-
-        Args:
-            doubt: 0 to 1.
-            is_drawn: whether it is a part of the random ones, which does not change whether it counts as doubtful.
-            room: what part of the share of doubtful answers the budget has room for, 0 to 1.
-        """
+    def choose(self, doubt: float, *, is_drawn: bool) -> Asked | None:
+        """Why the judge is asked about an answer of this doubt, 0 to 1, if it is; `is_drawn` if it is one of the random ones."""
         share = self._share
         self._answers += 1
         slack = min(_LEAST_SLACK + self._answers / _ANSWERS_A_SLACK, _MOST_SLACK)
-        self._owed = min(self._owed + share.random + (share.total - share.random) * room, slack + 1)
+        self._owed = min(self._owed + share.total, slack + 1)
         part = 1.0 if self._owed >= slack else share.doubtful * (1 + self._owed / slack)
-        is_doubtful = self._rank(doubt) < part * room and share.doubtful > 0
-        if is_doubtful or is_drawn:
-            self._owed -= 1
-        return "doubtful" if is_doubtful else "random" if is_drawn else None
-
-    def _rank(self, doubt: float) -> float:
-        """The share of recent answers that are more doubtful, from 0 to below 1; among equals chance decides."""
-        equal, known = bisect_right(self._sorted, doubt) - bisect_left(self._sorted, doubt), len(self._sorted)
-        above = known - bisect_right(self._sorted, doubt)
+        # The part of recent answers that are more doubtful; among equals chance decides.
+        known, above = len(self._sorted), len(self._sorted) - bisect_right(self._sorted, doubt)
+        equal = known - above - bisect_left(self._sorted, doubt)
+        rank = (above + self._draw() * (equal + 1)) / (known + 1)
         self._recent.append(doubt)
         insort(self._sorted, doubt)
         if known >= max(len(USUAL_DOUBTS), min(self._answers, _RECENT)):
             del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
-        return (above + self._draw() * (equal + 1)) / (known + 1)
+        is_doubtful = rank < part and share.doubtful > 0
+        if is_doubtful or is_drawn:
+            self._owed -= 1
+        return "doubtful" if is_doubtful else "random" if is_drawn else None
 
 
 class JudgeShareDecisions:
@@ -114,17 +102,13 @@ class JudgeShareDecisions:
     Args:
         share: of the answers.
         metrics: names of those whose judge is asked about a share.
-        budget: None means no limit.
         meter: for the counter from which the true rate is estimated.
     """
 
-    def __init__(self, share: JudgeShare, metrics: Iterable[str], budget: BudgetTracker | None, meter: Meter) -> None:
+    def __init__(self, share: JudgeShare, metrics: Iterable[str], meter: Meter) -> None:
         self._share = share
         self._metrics = frozenset(metrics)
-        self._budget = budget
         self._threshold = DoubtThreshold(share)
-        self._cost = Usage(requests=len(self._metrics))
-        """Of the latest answer, or the least."""
         self._labels = meter.create_counter(
             semconv.METRIC_LABELS,
             unit="{answer}",
@@ -132,27 +116,22 @@ class JudgeShareDecisions:
             " asked about a share of them.",
         )
 
-    def choose(self, identity: str | None, screened: Mapping[str, Outcome]) -> tuple[Asked | None, Denial | None]:
-        """Why the judge is asked about an answer, if it is, and what of the budget denies it.
+    def choose(self, identity: str | None, screened: Mapping[str, Outcome]) -> Asked | None:
+        """Why the judge is asked about an answer, if it is.
 
         Args:
             identity: by which the random part is drawn; None asks the judge in any case.
             screened: what the embedded judge says, by metric.
         """
         if identity is None:
-            return "random", None
+            return "random"
         is_drawn, doubt = draw(identity, _DRAW) < self._share.random, doubt_of(screened)
         if doubt is None:
-            return "random" if is_drawn else None, None
-        limit = None if self._budget is None else self._budget.limit_on(self._cost)
-        room = 1.0 if self._budget is None else 0.0 if limit is not None else self._budget.room() or 0.0
-        asked = self._threshold.choose(doubt, is_drawn=is_drawn, room=room)
-        return asked, None if limit is None else Denial(limit, None)
+            return "random" if is_drawn else None
+        return self._threshold.choose(doubt, is_drawn=is_drawn)
 
-    def count(self, scored: ScoredRecord, usages: Iterable[Usage]) -> None:
-        """Count what came of an answer, and what the judge took for it."""
-        if scored.asked is not None and (used := sum(usages, Usage())).requests:
-            self._cost = used
+    def count(self, scored: ScoredRecord) -> None:
+        """Count what came of an answer."""
         for name in self._metrics & scored.outcomes.keys():
             found = judged(scored.outcomes[name], scored.asked)
             if found is not None:

@@ -1,4 +1,4 @@
-"""The judges in a metric's fields: which ones cost money, which ones compute, and which one judges when the budget is spent."""
+"""The judges in a metric's fields: which ones cost money, which ones compute, and the embedded judge in their place."""
 
 from __future__ import annotations
 
@@ -6,43 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from ragspan.engine.budget import Budget
-from ragspan.engine.threads import call_guarded
-from ragspan.judges.judge_catalogue import judge_part
-from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.judges.jury import Jury
 from ragspan.judges.screen import OverlapJudge
 from ragspan.judges.session import Spender
 from ragspan.metrics.metric import Metric
-from ragspan.records import RagRecord
 
 _JUDGE = "judge"
 """The field that metrics keep their judge in."""
-
-
-class ClaimsJudge:
-    """The part of a judge that faithfulness asks: claims of the embedded judge, verdicts of a verifier."""
-
-    def __init__(self, verifier: Verifier) -> None:
-        self.name = verifier.name
-        self.claims = OverlapJudge()
-        self.verifier = verifier
-
-    async def extract_claims(self, record: RagRecord) -> list[str]:
-        return await self.claims.extract_claims(record)
-
-    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        return await self.verifier.verify_claims(record, claims)
-
-
-def make_fallback_judge(budget: Budget) -> Judge | ClaimsJudge | None:
-    """The judge that replaces all judges that cost money when the budget is spent; None to skip their metrics."""
-    fallback = budget.fallback
-    if isinstance(fallback, str):
-        if fallback == "skip":
-            return None
-        fallback = OverlapJudge() if fallback == "overlap" else judge_part(fallback)()
-    return cast("Judge", fallback) if callable(getattr(fallback, "extract_claims", None)) else ClaimsJudge(fallback)
 
 
 def spenders_of(metric: object) -> Iterator[Spender]:
@@ -52,27 +22,17 @@ def spenders_of(metric: object) -> Iterator[Spender]:
 
 def are_cpu_bound(metric: object) -> list[bool | None]:
     """Whether each judge of a metric is `cpu_bound`, see `Judge`; None for a judge that does not say."""
-    judges: list[object] = []
     own = _judges_in(getattr(metric, _JUDGE, None))
-    for value in _values_of(metric):
-        if isinstance(value, ClaimsJudge):
-            judges += [value.claims, value.verifier]
-        elif value is not None and (any(value is one for one in own) or hasattr(value, "verify_claims")):
-            judges.append(value)
-    said = [getattr(judge, "cpu_bound", None) for judge in judges]
+    said = [
+        getattr(value, "cpu_bound", None)
+        for value in _values_of(metric)
+        if value is not None and (any(value is one for one in own) or hasattr(value, "verify_claims"))
+    ]
     return [answer if isinstance(answer, bool) else None for answer in said]
 
 
-def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
-    """Call `prepare` of the judges that have it, for an engine that asks them in its own process."""
-    own = (judge for metric in metrics for judge in _judges_in(getattr(metric, _JUDGE, None)))
-    for judge in [*own, fallback]:
-        if callable(prepare := getattr(judge, "prepare", None)):
-            call_guarded(prepare)  # a judge that cannot be prepared fails when it is asked
-
-
-def with_judge(metric: Metric, judge: object) -> Metric | None:
-    """The metric with this judge in place of its own and of all that cost money.
+def with_embedded_judge(metric: Metric) -> Metric | None:
+    """The metric with the embedded judge in place of its own and of all that cost money.
 
     None if the metric is not a dataclass with a field `judge`, or refuses this judge.
     """
@@ -81,7 +41,7 @@ def with_judge(metric: Metric, judge: object) -> Metric | None:
         return None
     replaced = [name for name in names if name == _JUDGE or isinstance(getattr(metric, name), Spender)]
     try:
-        return cast("Metric", replace(cast("Any", metric), **dict.fromkeys(replaced, judge)))
+        return cast("Metric", replace(cast("Any", metric), **dict.fromkeys(replaced, OverlapJudge())))
     except (TypeError, ValueError):  # how metrics check their arguments
         return None
 
@@ -91,9 +51,9 @@ def screens_of(metrics: Iterable[Metric]) -> dict[str, Metric | None]:
 
     None for a metric that the embedded judge cannot score. Metrics without a judge are not among them.
     """
-    embedded = OverlapJudge()
-    asking = [metric for metric in metrics if not isinstance(getattr(metric, _JUDGE, embedded), OverlapJudge)]
-    return {metric.name: with_judge(metric, embedded) for metric in asking}
+    own = OverlapJudge()
+    asking = [metric for metric in metrics if not isinstance(getattr(metric, _JUDGE, own), OverlapJudge)]
+    return {metric.name: with_embedded_judge(metric) for metric in asking}
 
 
 def _values_of(metric: object) -> Iterator[object]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ragspan.arguments import with_article
 from ragspan.engine.threads import call_guarded
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.errors import is_plain_outage, status_of
+from ragspan.judges.llm.requests import is_outage, status_of
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
@@ -19,27 +19,21 @@ _MAX_TYPE = 100
 
 
 async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
-    """What a metric answers, or what the error means that it raises."""
+    """What a metric answers, or what the error means that it or its judge raises."""
     try:
         answer = score(*args)
         answer = await answer if inspect.isawaitable(answer) else answer
     except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
-        return failure_of(error)
+        text, _ = call_guarded(str, error)
+        kind, outage = type(error).__name__, isinstance(error, Exception) and is_outage(error)
+        if isinstance(error, JudgeError):
+            kind, outage = error.error_type, error.outage
+        message = (text or "")[:_MAX_MESSAGE]
+        return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))
     if isinstance(answer, (Score, NotApplicable, MetricFailure)):
         return answer
     message = f"score() returned {with_article(type(answer).__name__)}, not a Score, NotApplicable or MetricFailure"
     return MetricFailure(error_type="invalid_outcome", message=message)
-
-
-def failure_of(error: BaseException) -> MetricFailure:
-    """What a metric's or a judge's error means."""
-    text, _ = call_guarded(str, error)
-    message = (text or "")[:_MAX_MESSAGE]
-    if isinstance(error, JudgeError):
-        kind, outage = error.error_type, error.outage
-    else:
-        kind, outage = type(error).__name__, isinstance(error, Exception) and is_plain_outage(error)
-    return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))
 
 
 def about_response(record: RagRecord) -> tuple[bool, str | None]:

@@ -13,8 +13,8 @@ from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import spenders_of
-from ragspan.engine.processor import ProcessorOptions
 from ragspan.engine.sampling import draw, identity_of
+from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
@@ -51,10 +51,10 @@ class Options(ProcessorOptions):
     metric_timeout: float
     judging: JudgingPlace
     redact: Redact | None
-    unknown_contexts: UnknownContextsRule = "skip"
-    judge_share: JudgeShare | None = None
-    judge_when: JudgeWhen | None = None
-    waits_for_budget: bool = False
+    unknown_contexts: UnknownContextsRule
+    judge_share: JudgeShare | None
+    judge_when: JudgeWhen | None
+    waits_for_budget: bool
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
@@ -74,51 +74,41 @@ class Options(ProcessorOptions):
             SECONDS.check(f"emitters[{position}].score_wait", getattr(emitter, "score_wait", None))
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
+        SOME_SECONDS.check_fields(self, "metric_timeout")
+        choice("helper", "thread").check_fields(self, "judging")
+        choice("skip", "prompt").check_fields(self, "unknown_contexts")
+        if self.judge_share is not None:
+            check_share(self.metrics)
         when = self.judge_when
         for name in when.metrics if when else ():
             one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
-        if self.budget is not None:
-            instance(Budget, "a Budget").check("budget", self.budget)
+        if when is not None and when.needs_screen:
+            check_share(self.metrics, f"a condition on the screen in {when.name}")
+        instance(Budget, "a Budget").or_none().check_fields(self, "budget")
+        if self.budget is not None and self.budget.usd_per_day is not None:
             spenders = (spender for metric in self.metrics for spender in spenders_of(metric))
             unknown = next((spender for spender in spenders if spender.price is None), None)
-            if self.budget.usd_per_day is not None and unknown is not None:
+            if unknown is not None:
                 raise ConfigurationError(
                     f"budget limits usd_per_day, but what the judge {unknown.name!r} costs is not known: give it "
                     "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
                     '{"price": [input, output]}'
                 )
-        if self.judge_share is not None:
-            check_share(self.metrics)
-        if when is not None and when.needs_screen:
-            check_share(self.metrics, f"a condition on the screen in {when.name}")
-        SOME_SECONDS.check_fields(self, "metric_timeout")
-        choice("helper", "thread").check_fields(self, "judging")
-        choice("skip", "prompt").check_fields(self, "unknown_contexts")
 
     def why_not(self, metric: str, record: RagRecord, span: SpanAnchor | None, facts: Facts) -> str | None:
-        """The reason why this metric does not score the record; None if it does.
+        """The reason why the metric of this name does not score the record; None if it does.
 
-        A share is chosen by trace id, so that a metric scores all answers of a trace or none. All metrics go by the same
-        draw: what a metric with a lower share scores, those with a higher one score as well.
-
-        Args:
-            metric: its name.
-            record: of the answer.
-            span: the answer's span, if an emitter has one; else the record's parent decides.
-            facts: about the answer, for the conditions.
+        A share is chosen by trace id, so that a metric scores all answers of a trace or none. All metrics go by the same draw:
+        what a metric with a lower share scores, those with a higher one score as well. `span` is the answer's, if an emitter has
+        one, else the record's parent decides; `facts` are for the conditions.
         """
-        trace = span or record.parent
+        trace, when = span or record.parent, self.judge_when
         if trace is not None and not trace.sampled and not self.score_unsampled:
             return NOT_SAMPLED
-        if self.judge_when is not None and self.judge_when.chooses(metric, facts) is False:
+        if when is not None and when.chooses(metric, facts) is False:
             return NOT_MET
-        rate = self.judge_when.rates.get(metric, self.sample_rate) if self.judge_when else self.sample_rate
+        rate = self.sample_rate if when is None else when.rates.get(metric, self.sample_rate)
         return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
-
-    @property
-    def asks_screen(self) -> bool:
-        """Whether a condition compares the embedded judge's score."""
-        return self.judge_when is not None and self.judge_when.needs_screen
 
     @property
     def score_wait(self) -> float | None:

@@ -1,26 +1,7 @@
 """The end of the process, by itself or by SIGTERM: what was answered is scored and exported before it.
 
-Guarantees:
-- At its end the engines that had work get their `exit_timeout` to finish it, all at the same time and once in all: first
-  when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
-  threads may serve, and submit, in between.
-- What was submitted before the end begins, or before SIGTERM, is not pushed out by what comes after. When the time is up, engines are
-  closed, and one line of the log says how many answers count as `shutdown`: nothing is lost without a word.
-- Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
-  Celery. Neither is imported for that.
-
-Guarantees of SIGTERM:
-- Where nobody handles the signal it waits for the engines. Then the process ends by the signal, as it
-  would without ragspan. If it interrupts a `submit` or a `shutdown`, that goes on first.
-- A handler of the application's, or of a server's, stays as it is and decides alone. uvicorn, when it ends, sets the handler from before
-  and raises the signal for it: if that is the system's, which would end the process at once, ours is set first.
-- Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
-  looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread
-  alone set a handler: that is asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
-- The handler begins, whatever the main thread waits for. Where the signal comes between two steps of a wait, such as that of a worker of
-  `multiprocessing.Pool` for a lock that `terminate()` keeps, Python runs no handler before the wait ends. So a thread sends it again.
-- Nothing is changed where the signal is ignored, or handled by something that is not Python. The child of a fork ends at once, as it would
-  without ragspan, until it has work of its own.
+At its end the engines that had work get their `exit_timeout`, all at the same time and once in all: first when `threading` ends,
+with everything still working, and with what is left when the `atexit` handlers run. docs/environments.md has all cases.
 """
 
 from __future__ import annotations
@@ -38,7 +19,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
@@ -49,26 +30,17 @@ _PATIENCE = 2.0  # seconds for the main thread to run Python code
 _MISSED = 0.2  # seconds for it to begin the handler
 
 
-class Drainable(Protocol):
-    """An engine or a sink, which can be asked to finish its work; see `BackgroundProcessor`."""
-
-    @property
-    def exit_timeout(self) -> float: ...
-
-    @property
-    def can_wait(self) -> bool: ...
-
-    def keep_places(self, *, is_ending: bool) -> None: ...
-
-    def flush(self, timeout: float) -> bool: ...
-
-    def end(self, timeout: float) -> object: ...
-
-    def tell_end(self) -> None: ...
+# Of `BackgroundProcessor`s. Only single operations of the dictionary are used: no lock, which a fork could leave held.
+_started: dict[weakref.ref[Any], None] = {}
 
 
-# A dictionary of which only single operations are used: no lock, which a fork could leave held.
-_started: dict[weakref.ref[Drainable], None] = {}
+def is_multiprocessing_child() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def _engines() -> list[Any]:
+    return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
 class _Exit:
@@ -81,7 +53,7 @@ class _Exit:
         self.is_over = False
         """Whether the process has ended as far as engines can tell: what is submitted now is not worked on."""
 
-    def watch(self, engine: Drainable) -> None:
+    def watch(self, engine: object) -> None:
         """Let the engine, which gets its first work in this process, finish its work at the end of it."""
         _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
         # Handlers run in reverse order. A TracerProvider that was made in the meantime has registered one of its own,
@@ -119,8 +91,7 @@ class _Exit:
 
     def _flush(self) -> None:
         """What was submitted before this is finished, and nothing that comes meanwhile pushes it out."""
-        waited = Deadline(math.inf)
-        engines = _engines()
+        waited, engines = Deadline(math.inf), _engines()
         for engine in engines:
             engine.keep_places(is_ending=True)
         for engine in engines:
@@ -154,24 +125,15 @@ class _Exit:
         self.is_over = False
 
 
-def is_multiprocessing_child() -> bool:
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
-
-
-def _engines() -> list[Drainable]:
-    return [engine for reference in list(_started) if (engine := reference()) is not None]
-
-
 class _Sigterm:
-    """Keeps SIGTERM from ending the process before `drain` has returned True.
+    """Where nobody handles SIGTERM, it waits for the engines, and the process then ends by it, as it would without ragspan.
 
-    Args:
-        drain: returns False where it cannot wait, because the signal interrupted what it would wait for.
+    Handlers of the application and of servers stay and decide. They come and go: a server resets them in the child of a fork, a
+    loop that closes takes its own along. So engines look again for as long as they have work. Nothing is changed where the
+    signal is ignored, or handled by something that is not Python.
     """
 
-    def __init__(self, drain: Callable[[], bool]) -> None:
-        self._drain = drain
+    def __init__(self) -> None:
         self._has_begun = self._is_draining = False
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
         self._waking: threading.Thread | None = None
@@ -182,6 +144,8 @@ class _Sigterm:
 
     def look(self, log: ThrottledLog | None = None) -> None:
         """See that the signal waits for scores; from any thread, and again whenever there is work.
+
+        Python lets the main thread alone set a handler: that is asked to, and does so as soon as it runs Python code.
 
         Args:
             log: of an engine that has work; where to say that the signal does not wait.
@@ -208,30 +172,32 @@ class _Sigterm:
             )
 
     def _take_over(self) -> None:
+        """Set the handler; and have Python write each signal to a socket, unless others hear of them, or threads are greenlets."""
         self._asked_at = None
         handler = _handler()
-        if handler is signal.SIG_DFL:
-            with contextlib.suppress(ValueError):  # another interpreter of this process may set none
-                signal.signal(signal.SIGTERM, self._end)
-                self._hear_of_signals()
-        elif _ends_at_once(handler):
-            server = handler.__self__
-            server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
-
-    def _hear_of_signals(self) -> None:
-        """Have Python write each signal to a socket, unless others hear of signals already, or threads are greenlets."""
-        if self._wakeup is not None or "gevent.monkey" in sys.modules or "eventlet.patcher" in sys.modules:
+        if handler is not signal.SIG_DFL:
+            if _ends_at_once(handler):
+                server = handler.__self__
+                server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
             return
-        others = signal.set_wakeup_fd(-1)
-        if others >= 0:
-            signal.set_wakeup_fd(others)
-            return
-        self._wakeup = socket.socketpair()
-        self._wakeup[1].settimeout(0)
-        signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
+        with contextlib.suppress(ValueError):  # another interpreter of this process may set none
+            signal.signal(signal.SIGTERM, self._end)
+            if self._wakeup is not None or "gevent.monkey" in sys.modules or "eventlet.patcher" in sys.modules:
+                return
+            others = signal.set_wakeup_fd(-1)
+            if others >= 0:
+                signal.set_wakeup_fd(others)
+                return
+            self._wakeup = socket.socketpair()
+            self._wakeup[1].settimeout(0)
+            signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
 
     def _wake(self, reader: socket.socket) -> None:
-        """Send the signal again to the main thread until the handler has begun."""
+        """Send the signal again to the main thread until the handler has begun.
+
+        Where it comes between two steps of a wait, such as that of a worker of `multiprocessing.Pool` for a lock that `terminate()`
+        keeps, Python runs no handler before the wait ends.
+        """
         while signal.SIGTERM not in reader.recv(64):
             pass
         time.sleep(_MISSED)
@@ -245,17 +211,17 @@ class _Sigterm:
             return
         self._is_draining = True
         try:
-            is_drained = self._drain()
+            is_drained = process_end.end_by_signal()
         finally:
             self._is_draining = False
-        if not is_drained and self._raise_again():
+        if not is_drained and self._raise_again():  # what it interrupted goes on first
             return
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
         signal.signal(number, self._end)  # the first process of a container survives its own signals
 
     def _forget(self) -> None:
-        """In the child of a fork: what was the parent's is undone."""
+        """In the child of a fork, which ends at once, as it would without ragspan, until it has work of its own."""
         self._asked_at = None
         self._has_begun = self._is_draining = False
         if _handler() == self._end:
@@ -266,7 +232,10 @@ class _Sigterm:
 
 
 class _RaisedAgain(list[int]):
-    """The signals that came to a uvicorn server: it reads them, last first, when it has restored the handlers."""
+    """The signals that came to a uvicorn server, which reads them, last first, when it has restored the handlers from before.
+
+    It raises them then: if the handler is the system's, which would end the process at once, ours is set first.
+    """
 
     def __init__(self, signals: list[int], before: Callable[[], None]) -> None:
         super().__init__(signals)
@@ -311,4 +280,4 @@ def _main_thread_call(call: Callable[[], None]) -> Callable[[], bool]:
 
 process_end = _Exit()
 watch_forks(process_end, _Exit.begin_in_child)
-sigterm = _Sigterm(process_end.end_by_signal)
+sigterm = _Sigterm()

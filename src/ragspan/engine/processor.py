@@ -1,40 +1,22 @@
-"""Takes captures on the request path and works on them in one thread: what the engine and sinks to a broker share.
-
-A shutdown has five steps: the queue takes nothing any more; what is left is worked on for most of the time; what is left
-then is dropped; the work sends what is done; the worker's thread ends.
-
-Guarantees of `shutdown`:
-- It takes no longer than its timeout (and a grace of a tenth of a second), whatever hangs.
-- A later call returns the first one's report. A call from another thread waits for that report.
-- At the end of the process `submitted = finished + nothing to score + dropped`, and what was dropped because of it is one line of the
-  log. What was submitted before the end began is not pushed out by what comes later.
-- A call from a signal handler that interrupted a `submit` or a `shutdown` cannot wait: what it would wait for needs its
-  thread (see `can_wait`). It closes the queue and reports what is left. The next call, at the end of the process at the latest,
-  does the rest.
-"""
+"""Takes captures on the request path and works on them in one thread: what the engine and sinks to a broker share."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
-from ragspan.config import DropPolicy
-from ragspan.engine.budget import Limit
 from ragspan.engine.process_end import is_multiprocessing_child, process_end, sigterm
-from ragspan.engine.record_queue import Item, RecordQueue
+from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
-from ragspan.engine.worker import Work, Worker
+from ragspan.engine.worker import ProcessorOptions, QueueWorker
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.records import Capture
-from ragspan.throttled_log import ThrottledLog, log_line
+from ragspan.throttled_log import log_line
 
 if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
@@ -47,54 +29,18 @@ _LONGEST_HOLD = 1.0  # seconds
 _P = TypeVar("_P", bound="BackgroundProcessor")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProcessorOptions:
-    """How much a processor takes, and what it is called.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it.
-    """
-
-    queue_size: int
-    queue_bytes: int
-    drop: DropPolicy
-    concurrency: int
-    exit_timeout: float
-    name: str
-    max_records_per_second: float | None = None
-
-    def __post_init__(self) -> None:
-        WHOLE.check_fields(self, "queue_size", "queue_bytes", "concurrency")
-        choice("oldest", "newest").check_fields(self, "drop")
-        SECONDS.check_fields(self, "exit_timeout")
-        AMOUNT.or_none().check_fields(self, "max_records_per_second")
-        TEXT.check_fields(self, "name")
-
-
-class BackgroundProcessor(ABC):
+class BackgroundProcessor(QueueWorker):
     """A queue, one worker thread, and what it does with each capture. A derived class makes the work."""
 
     _finished_as: ClassVar[str] = "scored"
     """What has become of finished records, in the metrics about ragspan itself."""
-    # What follows is replaced in the child of a fork.
-    _queue: RecordQueue
-    _worker: Worker
-    _log: ThrottledLog
-    _work: Work | None
-    """None in the child of a fork until it has work: what makes it calls code of the user's, which a hook of a fork must not."""
-    _held: Deadline | None
-    """From `tell_end` on."""
-    _report: ShutdownReport | None
-    """What the shutdown did; None until it has ended."""
-    _shutting_down: threading.RLock
 
     def __init__(self, options: ProcessorOptions, *, is_enabled: bool, meter_provider: MeterProvider | None) -> None:
         from ragspan.telemetry.self_metrics import SelfMetrics
 
-        self._processor_options = options
         self._is_enabled = is_enabled
         self._self_metrics = SelfMetrics(meter_provider)
-        self._assemble()
+        super().__init__(options)
         self._work = self._make_work(self._log)
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
@@ -103,14 +49,17 @@ class BackgroundProcessor(ABC):
             if options.exit_timeout and not is_multiprocessing_child():
                 sigterm.look()
 
-    @abstractmethod
-    def _make_work(self, log: ThrottledLog) -> Work:
-        """What is done with each item; it has done nothing yet."""
-
-    @property
-    def exit_timeout(self) -> float:
-        """Seconds that the end of the process may wait for what was submitted."""
-        return self._processor_options.exit_timeout
+    def _assemble(self) -> None:
+        super()._assemble()
+        self._held: Deadline | None = None
+        """From `tell_end` on."""
+        self._report: ShutdownReport | None = None
+        """What the shutdown did; None until it has ended."""
+        self._told = 0
+        self._shutting_down = threading.RLock()
+        if not self._is_enabled:
+            self._queue.refuses = "not_running"
+            self._report = ShutdownReport(finished=0, abandoned=0, seconds=0.0)
 
     @property
     def can_wait(self) -> bool:
@@ -156,7 +105,7 @@ class BackgroundProcessor(ABC):
         deadline = Deadline(timeout)
         if self._report is not None:
             return True
-        if self._worker.is_current_thread:
+        if self._is_current_thread:
             return False
         all_out = self._queue.wait_until_out(deadline.minus_reserve())
         return (self._work is None or self._work.flush(deadline)) and all_out
@@ -164,7 +113,8 @@ class BackgroundProcessor(ABC):
     def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
         """Take nothing any more, work on what is left within `timeout` seconds, and let go of everything.
 
-        What is not done by then is abandoned and counted as dropped. A second call returns the same report.
+        What is not done by then is abandoned and counted as dropped. It takes no longer than the timeout and a tenth of a second,
+        whatever hangs. A second call returns the same report; from another thread it waits for that.
         """
         report = self.end(timeout)
         if report.abandoned and report is self._report:
@@ -185,24 +135,28 @@ class BackgroundProcessor(ABC):
             log_line(logging.WARNING, "captures dropped in all: %s", losses)
 
     def end(self, timeout: float) -> ShutdownReport:
-        """Shut down, and leave it to `tell_end` to say what that has cost."""
-        deadline = Deadline(timeout)
-        self._queue.close("shutdown")
+        """Shut down, and leave it to `tell_end` to say what that has cost.
+
+        A call from a signal handler that interrupted a `submit` or a `shutdown` cannot wait: what it would wait for needs its
+        thread. It closes the queue and reports what is left. The next call, at the end of the process at the latest, does the rest.
+        """
+        deadline, queue = Deadline(timeout), self._queue
+        queue.refuses = queue.refuses or "shutdown"
         if self._report is not None:
             return self._report
         if not self.can_wait or not self._shutting_down.acquire(timeout=deadline.remaining):
-            stats = self._queue.stats
-            return ShutdownReport(finished=0, abandoned=stats.queued + stats.in_flight, seconds=deadline.elapsed)
+            left = queue.stats.queued + queue.stats.in_flight
+            return ShutdownReport(finished=0, abandoned=left, seconds=deadline.elapsed)
         try:
             if self._report is None:
-                queue, finished_before = self._queue, self._queue.stats.done
-                if not self._worker.is_current_thread:
+                finished_before = queue.stats.done
+                if not self._is_current_thread:
                     queue.wait_until_out(deadline.minus_reserve())
-                abandoned = len([*(queue.abandon() or ()), *(queue.drop_in_work("shutdown") or ())])
-                self._worker.is_stopping = True
+                abandoned = len(queue.drop_left("shutdown", waiting=True) or ())
+                self._stopping.set()
                 if self._work is not None:
                     self._work.stop(deadline)
-                self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
+                self._stop_worker(Deadline(max(deadline.remaining, _GRACE)))
                 finished = queue.stats.done - finished_before
                 self._report = ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
             return self._report
@@ -215,50 +169,18 @@ class BackgroundProcessor(ABC):
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    def _assemble(self) -> None:
-        options = self._processor_options
-        rate = options.max_records_per_second
-        self._report = self._held = self._work = None
-        self._told = 0
-        self._shutting_down = threading.RLock()
-        self._queue = RecordQueue(
-            max_count=options.queue_size,
-            max_bytes=options.queue_bytes,
-            drop=options.drop,
-            wake_worker=lambda: self._worker.wake(),  # noqa: PLW0108 - the two need each other
-            rate_limit=None if rate is None else Limit(max(1.0, rate), rate=rate),
-        )
-        self._log = ThrottledLog(count=self._queue.record_error)
-        self._worker = Worker(
-            self._queue,
-            self._work_now,
-            concurrency=options.concurrency,
-            name=f"{options.name}-worker",
-            on_start=lambda: process_end.watch(self),
-            on_work=lambda: sigterm.look(self._log) if options.exit_timeout else None,
-            log=self._log,
-        )
-        if not self._is_enabled:
-            self._queue.close("not_running")
-            self._report = ShutdownReport(finished=0, abandoned=0, seconds=0.0)
-
-    def _work_now(self) -> Work:
-        self._work = self._work or self._make_work(self._log)
-        return self._work
+    def _start_afresh(self) -> None:
+        """In the child of a fork: threads that the child does not have may hold the locks, and the work is the parent's."""
+        keep_inherited(vars(self).copy())
+        refuses = self._queue.refuses
+        self._assemble()
+        self._queue.refuses = refuses
 
     def _tell_drops(self, message: str) -> None:
         dropped = self._queue.stats.dropped.get("shutdown", 0)
         if dropped > self._told:
             log_line(logging.WARNING, message, dropped - self._told)
             self._told = dropped
-
-    def _start_afresh(self) -> None:
-        """In the child of a fork: threads that the child does not have may hold the locks, and the work is the parent's."""
-        keep_inherited(vars(self).copy())
-        refuses = self._queue.refuses
-        self._assemble()
-        if refuses is not None:
-            self._queue.close(refuses)
 
     def _figures(self) -> Iterator[Figure]:
         """Of the queue, for the metrics about ragspan itself."""

@@ -1,35 +1,24 @@
-"""What was submitted and is not yet out: what waits, what is in work, and who waits for it.
+"""What was submitted and is not yet out: what waits, and what is in work.
 
-Guarantees:
-- `submit` waits for nothing but other steps, of a few microseconds each, and may be re-entered at any point in the same
-  thread (see `ReentrantCriticalSection`). No code of the user's runs inside a step, not even the finaliser of a capture that
-  is let go.
-- Each step replaces `stats` once for each item, by a balanced value. Whoever reads it takes no lock and sees no step half done.
-- What waits is bounded by number, and with what is in work by bytes. An item with `on_end` is neither refused nor evicted for lack of room: its
-  caller holds it in any case. Items leave in the order of their submits.
-- The worker is woken only when it sleeps: it has found the queue empty, or there is none. Exactly one caller wakes it.
-- `wait_until_out` waits on a `SimpleQueue`, the only primitive of Python that a finaliser may signal.
+`submit` waits for nothing but other steps, of a few microseconds each. No code of the user's runs inside a step, not even the
+finaliser of a capture that is let go. Each step replaces `stats` once for each item, by a balanced value.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import queue
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragspan.config import DropPolicy
-from ragspan.engine.budget import Limit
 from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.engine.threads import Deadline, ReentrantCriticalSection, step
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 
-LOOK_AGAIN = 1.0
-"""Seconds after which somebody who waits makes sure that there is a worker."""
+_FIRST_LOOK, _LOOK = 0.001, 0.02  # seconds between looks whether all is out
 
 
 @dataclass(slots=True, eq=False)
@@ -52,36 +41,24 @@ class Item:
 
 
 class RecordQueue(ReentrantCriticalSection):
-    """What the request threads put in and the worker takes out.
+    """What the request threads put in and the worker takes out, in the order of the submits.
+
+    An item with `on_end` is neither refused nor evicted for lack of room: its caller holds it in any case.
 
     Args:
-        max_count: items that may wait.
+        max_count: items that may wait; the oldest ones go for new ones.
         max_bytes: the sum of their sizes and of those in work, which hold their memory until they are out.
-        drop: what goes when it is full: the oldest items that wait, or the newest, which is not let in.
         wake_worker: wakes or starts the worker, or sets `worker_sleeps`; runs outside the steps and raises nothing.
-        rate_limit: lets in one capture a token; None lets in all.
     """
 
-    def __init__(
-        self,
-        *,
-        max_count: int,
-        max_bytes: int,
-        drop: DropPolicy,
-        wake_worker: Callable[[], None],
-        rate_limit: Limit | None = None,
-    ) -> None:
+    def __init__(self, *, max_count: int, max_bytes: int, wake_worker: Callable[[], None]) -> None:
         super().__init__()
         self._max_count = max_count
         self._max_bytes = max_bytes
-        self._drops_newest = drop == "newest"
-        self._rate_limit = rate_limit
         self._wake_worker = wake_worker
         self._waiting: deque[Item] = deque()
         self._awaited: deque[Item] = deque()
         self._in_work: dict[int, Item] = {}
-        self._waiters: dict[queue.SimpleQueue[None], int] = {}
-        """Those who wait until everything up to a sequence number is out."""
         self.refuses: DropReason | None = None
         """Why nothing is let in any more; None while it is."""
         self.is_ending = False
@@ -89,28 +66,24 @@ class RecordQueue(ReentrantCriticalSection):
         self.worker_sleeps = True
         """There is no worker, or it stopped short of the queue's end: the next submit wakes one."""
         self.stats = EngineStats()
+        """Replaced as a whole: who reads it takes no lock and sees no step half done."""
         self.bytes = 0
         """Bytes that wait or are in work."""
-
-    def close(self, reason: DropReason) -> None:
-        """Refuse whatever is submitted from now on."""
-        self.refuses = self.refuses or reason
 
     def wait_until_out(self, deadline: Deadline) -> bool:
         """Wait for everything that was submitted before; False if some of it is not out by then.
 
         False at once inside a step, for whose end this would wait.
         """
-        if self.is_held_here:
-            return False
-        is_out: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._enlist(is_out)
-        while left := deadline.remaining:
-            with contextlib.suppress(queue.Empty):
-                is_out.get(timeout=min(left, LOOK_AGAIN))
+        submitted, pause = self.stats.submitted, _FIRST_LOOK
+        while not self.is_held_here:
+            if not self._is_left(submitted):
                 return True
-            self.see_to_worker()
-        return self._waiters.pop(is_out, None) is None
+            if not (left := deadline.remaining):
+                break
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, _LOOK)
+        return False
 
     def has_room(self, size: int) -> bool:
         """Whether an item of this size would push out no other. True of one that is too large to be let in at all."""
@@ -126,10 +99,9 @@ class RecordQueue(ReentrantCriticalSection):
         if refused is None and short_of:
             if self.is_ending:
                 refused = "shutdown"
-            elif self._drops_newest or not self._can_make_room_for(item.size):
-                refused = short_of
-        if refused is None and self._rate_limit is not None and not self._rate_limit.take():
-            refused = "rate_limited"
+            # The rest is summed up only when the queue is full of what is in work.
+            elif self._excess(item.size) > (self._waiting[0].size if self._waiting else 0):
+                refused = short_of if self._excess(item.size) > sum(one.size for one in self._waiting) else None
         if refused is not None:
             self._count(refused, submitted=1)
             self._end(item, Dropped(reason=refused))
@@ -172,7 +144,7 @@ class RecordQueue(ReentrantCriticalSection):
     def end(self, item: Item, result: ScoredRecord | Dropped | None = None) -> None:
         """Count what became of an item in work, and call its `on_end`; None if nobody asks for the result."""
         if self._in_work.pop(item.sequence, None) is None:
-            return  # it was abandoned in the meantime, and counted then
+            return  # it was dropped in the meantime, and counted then
         self.bytes -= item.size
         if not isinstance(result, Dropped):
             self._count(in_flight=-1, finished=1)
@@ -181,8 +153,6 @@ class RecordQueue(ReentrantCriticalSection):
         else:
             self._count(result.reason, in_flight=-1)
         self._end(item, result)
-        if self._waiters:
-            self._tell_waiters()
 
     @step
     def cancel(self, item: Item) -> None:
@@ -201,27 +171,23 @@ class RecordQueue(ReentrantCriticalSection):
             self._later.append(self._wake_worker)
 
     @step
-    def drop_in_work(self, reason: DropReason = "worker_error") -> Sequence[Item]:
-        """Drop what the worker has in work; returns it."""
-        items = [*self._in_work.values()]
+    def drop_left(self, reason: DropReason, *, waiting: bool) -> Sequence[Item]:
+        """Drop what is in work, and also what waits; returns it."""
+        in_work, left = [*self._in_work.values()], [*self._waiting, *self._awaited] if waiting else []
         self._in_work.clear()
-        self._drop(items, reason, in_flight=-1)
-        return items
+        self._drop(in_work, reason, in_flight=-1)
+        if waiting:
+            self._waiting.clear()
+            self._awaited.clear()
+            self._drop(left, reason, queued=-1)
+        return in_work + left
 
     @step
-    def abandon(self) -> Sequence[Item]:
-        """Drop all that waits; returns it."""
-        waiting = [*self._waiting, *self._awaited]
-        self._waiting.clear()
-        self._awaited.clear()
-        self._drop(waiting, "shutdown", queued=-1)
-        return waiting
-
-    @step
-    def _enlist(self, is_out: queue.SimpleQueue[None]) -> None:
-        self._waiters[is_out] = self.stats.submitted
-        self.see_to_worker()  # perhaps no thread could be started before
-        self._tell_waiters()
+    def _is_left(self, sequence: int) -> bool:
+        """Whether something that was submitted up to here is not out."""
+        self.see_to_worker()
+        left = [*self._in_work, *(items[0].sequence for items in (self._waiting, self._awaited) if items)]
+        return bool(left) and min(left) <= sequence
 
     # What follows runs inside a step.
 
@@ -235,32 +201,22 @@ class RecordQueue(ReentrantCriticalSection):
             changed["errors"] = {**before.errors, error: before.errors.get(error, 0) + 1}
         self.stats = before._replace(**changed)
 
+    def _excess(self, size: int) -> int:
+        """Bytes beyond the bound with another item of this size."""
+        return self.bytes + size - self._max_bytes
+
     def _lacks_room_for(self, size: int) -> DropReason | None:
-        if self.bytes + size > self._max_bytes:
+        if self._excess(size) > 0:
             return "queue_bytes"
         return "queue_full" if len(self._waiting) >= self._max_count else None
-
-    def _can_make_room_for(self, size: int) -> bool:
-        """Whether there is room if what waits goes. It is summed up only when the queue is full of what is in work."""
-        if self.bytes + size - self._max_bytes <= (self._waiting[0].size if self._waiting else 0):
-            return True
-        return self.bytes + size - sum(item.size for item in self._waiting) <= self._max_bytes
 
     def _drop(self, items: Sequence[Item], reason: DropReason, **changes: int) -> None:
         for item in items:
             self.bytes -= item.size
             self._count(reason, **changes)
             self._end(item, Dropped(reason=reason))
-        self._tell_waiters()
 
     def _end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
         item.is_out = True
         if item.on_end is not None and result is not None:
             self._later.append(functools.partial(item.on_end, result))
-
-    def _tell_waiters(self) -> None:
-        left = [*self._in_work, *(items[0].sequence for items in (self._waiting, self._awaited) if items)]
-        for is_out, sequence in [*self._waiters.items()]:
-            if not left or min(left) > sequence:
-                del self._waiters[is_out]
-                is_out.put(None)

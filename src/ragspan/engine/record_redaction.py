@@ -1,11 +1,4 @@
-"""Makes captures records, and redacts them and what metrics say of them.
-
-Guarantees:
-- Without `redact` nothing changes and nothing is waited for.
-- `redact` runs in one daemon thread, one text after the other. It need not be safe for threads, and delays neither the event
-  loop nor the end of the process.
-- A record that cannot be redacted within the time of a metric is dropped. An explanation that cannot be is left out.
-"""
+"""Makes captures records, and redacts them and what metrics say of them."""
 
 from __future__ import annotations
 
@@ -19,7 +12,7 @@ from ragspan.engine.stats import Dropped, DropReason
 from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
-from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withhold
+from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withheld
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 
@@ -27,7 +20,10 @@ _T = TypeVar("_T", RagRecord, Outcome)
 
 
 class Redaction:
-    """The redaction of one engine or sink.
+    """The redaction of one engine or sink. Without `redact` nothing changes and nothing is waited for.
+
+    It runs in one daemon thread, one text after the other: it need not be safe for threads, and delays neither the event loop nor
+    the end of the process.
 
     Args:
         timeout: seconds that one record, or one outcome, may take.
@@ -61,7 +57,7 @@ class Redaction:
         if self._redact is None:
             return outcome
         made, _ = await self._run(redacted_outcome, outcome, self._redact)
-        return redacted_outcome(outcome, withhold) if made is None else made
+        return withheld(outcome) if made is None else made
 
     async def _run(self, call: Callable[[_T, Redact], _T], value: _T, redact: Redact) -> tuple[_T | None, str]:
         """What the call makes of the value in the thread; or None, and why."""

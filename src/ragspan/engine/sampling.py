@@ -18,8 +18,8 @@ def identity_of(record: RagRecord, span: SpanAnchor | None) -> str:
 def draw(identity: str, what: bytes = b"ragspan.sampling") -> float:
     """A number from 0 to below 1, always the same for the same identity, and another one for another thing to draw.
 
-    A hash with a key of its own, not the bits of the trace id: samplers of traces compare those to their rate. Where
-    one of them keeps a tenth of the traces, a tenth taken by the same bits would be all that is left.
+    A hash with a key of its own: a sampler of traces compares their bits to its rate, and a tenth taken by the same bits would
+    be all of the tenth that it keeps.
     """
     digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=what).digest()
     return int.from_bytes(digest, "big") / (1 << 8 * _HASH_BYTES)

@@ -1,16 +1,7 @@
 """The engine: takes captures on the request path and scores them in the background.
 
-Guarantees:
-- `submit` returns in microseconds, waits for nothing that does I/O, never raises, and may be called from any thread, from
-  a finaliser and from a signal handler, also while it is being called.
-- Every submitted capture ends in exactly one counted way: scored, nothing to score, or dropped with a reason. At every
-  moment `submitted = queued + in flight + finished + dropped`.
-- What waits is bounded by number and by bytes, what is in work by number. Nothing grows with the requests served.
-- `flush` and `shutdown` return when their timeout is over (and a grace of a tenth of a second), whatever hangs.
-- A metric, a judge or an emitter that fails, hangs or lies costs scores and nothing else.
-- The child of a fork has a fresh, empty engine. At the end of the process work is finished within `exit_timeout`.
-
-Until the first submit there is no thread. From then on the engine lives until `shutdown`, or as long as the process.
+Every submitted capture ends in exactly one counted way: scored, nothing to score, or dropped with a reason. Until the first submit
+there is no thread. From then on the engine lives until `shutdown`, or as long as the process.
 """
 
 from __future__ import annotations
@@ -20,11 +11,11 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from ragspan.config import DropPolicy, JudgingPlace, UnknownContextsRule, is_enabled
+from ragspan.config import JudgingPlace, UnknownContextsRule, is_enabled
 from ragspan.engine.budget import Budget
 from ragspan.engine.options import Options, with_named
 from ragspan.engine.processor import BackgroundProcessor
-from ragspan.engine.record_queue import LOOK_AGAIN, Item
+from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.engine.worker import Work
 from ragspan.judge_share import JudgeShare
@@ -40,48 +31,44 @@ if TYPE_CHECKING:  # what these load is needed where an engine is made, not wher
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
+_LOOK_AGAIN = 1.0  # seconds after which somebody who waits makes sure that there is a worker
+
 
 class ScoringEngine(BackgroundProcessor):
     """Scores captured answers in the background.
 
+    `submit` returns in microseconds, never raises, and may be called from any thread, from a finaliser and from a signal handler.
+
     Args:
-        metrics: what every record is scored by, at the same time; their names must differ. A name such as
-            `"faithfulness"` stands for the metric with the judge that `RAGSPAN_JUDGE` names. An `async def score` shares
-            one event loop with all others, so it must not block; a plain `def score` runs in a thread and may.
+        metrics: what every record is scored by, at the same time; their names must differ. A name such as `"faithfulness"` stands
+            for the metric with the judge that `RAGSPAN_JUDGE` names. An `async def score` shares one event loop with all others, so
+            it must not block; a plain `def score` runs in a thread and may.
         emitters: where scored records go, in this order. Where none of them has anybody to send scores to, no judge is paid
             for records that nobody awaits: `NotApplicable("not_exported")`.
-        queue_size: captures that may wait, at least 1.
+        queue_size: captures that may wait, at least 1. When the queue is full, the oldest are dropped.
         queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
-        drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
         concurrency: records that are in work at the same time, at least 1.
         sample_rate: share of the answers that are scored, 0..1, chosen by trace id; the others are emitted as well,
             with `NotApplicable("not_sampled")`.
         score_unsampled: score answers whose trace is not sampled, too.
-        max_records_per_second: captures that are let in, more than 0: as many at once as in a second, at least one, and on
-            average as many a second; the others are dropped as `rate_limited`. None means no limit.
         budget: what judging may cost, in this process, and what happens when that is spent; None means no limit.
         metric_timeout: seconds after which a metric has failed, more than 0.
-        exit_timeout: seconds that the end of the process, SIGTERM included, may wait for scores, 0 or more. Handlers of the application
-            and of servers stay, and decide; under uvicorn no lifespan is needed.
+        exit_timeout: seconds that the end of the process, SIGTERM included, may wait for scores, 0 or more.
         judging: where judges compute that need the processor rather than a network (the embedded judge, classifiers): in a
-            `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
-            when it is first needed; where none can be, a thread does its work.
-        redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
-            in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
-            `RAGSPAN_REDACT`; False redacts nothing.
+            `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one, as where no helper can be started.
+        redact: runs over every text of a record before judges and emitters see it, and over explanations, one at a time in a thread
+            of its own; a record for which it fails is dropped. None asks `RAGSPAN_REDACT`; False redacts nothing.
         judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`: conditions on `tag`,
             `metadata.<key>`, `session`, `user`, `model`, `environment`, `latency` and `screen` (the embedded judge's score), and a
             rate for each metric, in place of `sample_rate`. A metric has no score of the others, for the reason `judge_when`.
-        judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads
-            all, and the judge is asked about the most doubtful ones, and about a random part: a quarter of the share, or what
-            follows a colon, as in `"0.2:0.1"`. The random part is what the true rate of failures is estimated from. None asks
-            the judge about all answers.
+        judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads all,
+            and the judge is asked about the most doubtful ones, and about a random part, by which the true rate of failures is
+            estimated: a quarter of the share, or what follows a colon, as in `"0.2:0.1"`. None asks the judge about all answers.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts: that of tools and of
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
-        waits_for_budget: wait where a budget's minute is spent, in place of its fallback. It is for tables: records that wait
-            keep their places.
+        waits_for_budget: for tables: wait where a budget's minute is spent, in place of its fallback.
 
     Raises:
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong; the message names it.
@@ -94,11 +81,9 @@ class ScoringEngine(BackgroundProcessor):
         emitters: Sequence[Emitter] = (),
         queue_size: int = 2048,
         queue_bytes: int = 64 * 1024 * 1024,
-        drop: DropPolicy = "oldest",
         concurrency: int = 16,
         sample_rate: float = 1.0,
         score_unsampled: bool = False,
-        max_records_per_second: float | None = None,
         budget: Budget | None = None,
         metric_timeout: float = 60.0,
         exit_timeout: float = 10.0,
@@ -117,11 +102,9 @@ class ScoringEngine(BackgroundProcessor):
             emitters=emitters,
             queue_size=queue_size,
             queue_bytes=queue_bytes,
-            drop=drop,
             concurrency=concurrency,
             sample_rate=sample_rate,
             score_unsampled=score_unsampled,
-            max_records_per_second=max_records_per_second,
             budget=budget,
             metric_timeout=metric_timeout,
             exit_timeout=exit_timeout,
@@ -142,6 +125,11 @@ class ScoringEngine(BackgroundProcessor):
     def metrics(self) -> Sequence[Metric]:
         """What it scores by."""
         return self._options.metrics
+
+    @property
+    def emitters(self) -> Sequence[Emitter]:
+        """Where scored records go, in this order."""
+        return self._options.emitters
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self._options.metrics)
@@ -171,18 +159,12 @@ class ScoringEngine(BackgroundProcessor):
         ended = asyncio.wrap_future(result)
         try:
             self._queue.submit(item)
-            while not (await asyncio.wait([ended], timeout=LOOK_AGAIN))[0]:
+            while not (await asyncio.wait([ended], timeout=_LOOK_AGAIN))[0]:
                 self._queue.see_to_worker()
         except BaseException:
-            self._queue.cancel(item)
-            self._worker.cancel(item)
+            self._cancel(item)
             raise
         return ended.result()
-
-    @property
-    def emitters(self) -> Sequence[Emitter]:
-        """Where scored records go, in this order."""
-        return self._options.emitters
 
     def stats(self) -> EngineStats:
         """Where every submitted capture is. Takes no lock."""

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, TypeAlias
 DropReason: TypeAlias = Literal[
     "queue_full",
     "queue_bytes",
-    "rate_limited",
     "shutdown",
     "capture_error",
     "redaction_failed",
@@ -22,12 +21,12 @@ DropReason: TypeAlias = Literal[
 ]
 """Why a capture was not scored.
 
-`queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `rate_limited`: more came than
-may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
-say its size or be made a record. `redaction_failed`: `redact` raised, returned no text, or took longer than a metric may.
-`not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker's event loop broke, or helpers died, while the record was in work. `cancelled`: the
-task that awaited `ScoringEngine.score` was cancelled. From a sink that publishes to a broker: `broker_unavailable` and
-`stream_full`, it did not take the record for as long as that was tried; `too_large`, it takes no message of this size.
+`queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `shutdown`: submitted after it, or left
+over when its time was up. `capture_error`: the capture could not say its size or be made a record. `redaction_failed`: `redact`
+raised, returned no text, or took longer than a metric may. `not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker's
+event loop broke, or helpers died, while the record was in work. `cancelled`: the task that awaited `ScoringEngine.score` was
+cancelled. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record for as long
+as that was tried; `too_large`, it takes no message of this size.
 """
 
 
@@ -58,7 +57,8 @@ class EngineStats(NamedTuple):
     """By `DropReason`; reasons that did not occur are left out."""
     errors: Mapping[str, int] = {}
     """What went wrong without losing a record, by place: `metric` (failures), `screen`, `emitter_start`, `emitter` (`finish`,
-    `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`; `helper`, for each helper process that died in work; and what others report to `count_error`, such as `callback`."""
+    `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`; `helper`, for each helper process that died in work; and
+    what others report to `count_error`, such as `callback`."""
 
     @property
     def done(self) -> int:
@@ -68,9 +68,8 @@ class EngineStats(NamedTuple):
     @property
     def losses(self) -> str:
         """What was dropped, in words; not what a caller cancelled, nor what the end of the process costs, which is told there."""
-        return ", ".join(
-            f"{why} {number}" for why, number in self.dropped.items() if why not in {"cancelled", "shutdown"}
-        )
+        shown = {why: number for why, number in self.dropped.items() if why not in {"cancelled", "shutdown"}}
+        return ", ".join(f"{why} {number}" for why, number in shown.items())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

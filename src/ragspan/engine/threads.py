@@ -1,31 +1,14 @@
-"""What the engine is built of: guarded calls, deadlines, a critical section, daemon threads and the worker's event loop.
-
-Guarantees of a `ReentrantCriticalSection`. A garbage collection or a signal can make Python run other code between any two
-steps of a function: a finaliser that ends a half-read stream, say, and thereby submits. With a plain lock that thread would
-wait for itself; with a reentrant one it would find the data half changed.
-- Steps run one at a time, over all threads.
-- A step that is called while its own thread is inside another is put off until that one has ended, and runs before the
-  section is left. It is never lost and never waits.
-- What a step that was put off returns is let go of outside the lock, so that no finaliser of the user's runs under it.
-- What a step appends to `_later` is called once, outside the lock, by the thread that leaves the section.
-
-Guarantees of `DaemonThreads`. The interpreter's end waits for the pools of `concurrent.futures`, so one call that hangs in
-them keeps the process from ending; and from `threading`'s exit hooks on they take no calls.
-- The process never waits for these threads, and they take calls for as long as Python runs.
-- There are at most `limit` of them, each started when a call finds none idle.
-- A call that is cancelled while it waits leaves the queue: what hangs cannot make the queue grow with every later call.
-"""
+"""What the engine is built of: guarded calls, deadlines, a critical section, daemon threads, and an event loop in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-import selectors
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -33,7 +16,6 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _Section = TypeVar("_Section", bound="ReentrantCriticalSection")
 
-_CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
 _RESERVE = 0.1
 _MAX_RESERVE = 1.0  # seconds
 
@@ -78,7 +60,13 @@ is_owned: Callable[[threading.RLock], bool] = type(threading.RLock())._is_owned 
 
 
 class ReentrantCriticalSection:
-    """A base for what is changed by steps, one at a time. A step does no I/O and calls no code of the user's."""
+    """A base for what is changed by steps, one at a time over all threads. A step does no I/O and calls no code of the user's.
+
+    A garbage collection or a signal can make Python run other code between any two steps of a function, such as a finaliser
+    that submits. With a plain lock that thread would wait for itself; with a reentrant one it would find the data half changed.
+    So a step that is called while its own thread is inside another is put off, and runs before the section is left. What a step
+    returns, and what it appends to `_later` to be called, is let go of or called outside the lock, by the thread that leaves.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -121,7 +109,11 @@ def step(method: Callable[Concatenate[_Section, _P], _T]) -> Callable[Concatenat
 
 
 class DaemonThreads(ThreadPoolExecutor):
-    """An executor by name only, because asyncio takes nothing else as a loop's default one; all behaviour is its own."""
+    """At most `limit` daemon threads, each started when a call finds none idle; they take calls for as long as Python runs.
+
+    The interpreter's end waits for the pools of `concurrent.futures`, so one call that hangs in them keeps the process from
+    ending. This is an executor by name only, because asyncio takes nothing else as a loop's default one.
+    """
 
     def __init__(self, limit: int, *, name: str) -> None:
         super().__init__(max_workers=limit)
@@ -136,6 +128,7 @@ class DaemonThreads(ThreadPoolExecutor):
         """The future of `fn(*args, **kwargs)`; it fails if this is shut down, or has no thread and can start none."""
         future: Future[_T] = Future()
         with self._changed:
+            # What is cancelled leaves the queue: what hangs cannot make it grow with every later call.
             self._calls = deque(waiting for waiting in self._calls if not waiting[0].cancelled())
             if self._closed:
                 future.set_exception(RuntimeError("these threads have been shut down"))
@@ -164,8 +157,15 @@ class DaemonThreads(ThreadPoolExecutor):
             self._changed.notify_all()
 
     def _serve(self) -> None:
-        while (waiting := self._next()) is not None:
-            future, call = waiting
+        while True:
+            with self._changed:
+                self._idle += 1
+                self._changed.wait_for(lambda: self._calls or self._closed)
+                self._idle -= 1
+                if not self._calls:
+                    self._alive -= 1
+                    return
+                future, call = self._calls.popleft()
             if future.set_running_or_notify_cancel():
                 result, error = call_guarded(call)  # an exit that is raised here is the caller's, too
                 if error is None:
@@ -173,17 +173,7 @@ class DaemonThreads(ThreadPoolExecutor):
                 else:
                     future.set_exception(error)
                 del result, error
-            del waiting, future, call  # a thread that waits for the next one keeps nothing of the last
-
-    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
-        with self._changed:
-            self._idle += 1
-            self._changed.wait_for(lambda: self._calls or self._closed)
-            self._idle -= 1
-            if self._calls:
-                return self._calls.popleft()
-            self._alive -= 1
-            return None
+            del future, call  # a thread that waits for the next one keeps nothing of the last
 
 
 def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:
@@ -195,9 +185,11 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        if not hasattr(_own, "loop"):
-            _own.loop = _Loop()
-        return _own.loop.run(call(*args))  # type: ignore[no-any-return]
+        loop = asyncio.SelectorEventLoop()
+        try:
+            return loop.run_until_complete(call(*args))
+        finally:
+            loop.close()
     coroutine = call(*args)
     try:
         coroutine.send(None)
@@ -205,56 +197,3 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
         return end.value  # type: ignore[no-any-return]  # what it returns
     coroutine.close()
     raise RuntimeError("a metric that waits cannot be run in a thread of gevent: set RAGSPAN_JUDGING=helper")
-
-
-class _Loop:
-    """Lives as long as its thread: making one takes longer than scoring by the embedded judge.
-
-    Its selector is not one of the kernel's, which the child of a fork would share.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.SelectorEventLoop(getattr(selectors, "PollSelector", selectors.SelectSelector)())
-        self.run = self._loop.run_until_complete
-
-    def __del__(self) -> None:
-        self._loop.close()
-
-
-_own = threading.local()
-
-
-class WorkerLoop(asyncio.SelectorEventLoop):
-    """An event loop that reports trouble itself: the log lines of asyncio show arguments and messages.
-
-    It is always of this kind, whatever the application's event loop policy would make.
-
-    Args:
-        threads: for what judges do in threads, such as resolving host names.
-        on_error: gets errors in callbacks, and of tasks whose error nobody asked for.
-    """
-
-    def __init__(self, *, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:
-        try:
-            super().__init__()
-        except BaseException:  # no descriptors are left, say: what is half made would print a traceback when it goes
-            self._closed = True
-            raise
-        self._on_error = on_error
-        self.set_exception_handler(self._report)
-        self.set_default_executor(threads)
-
-    def wind_down(self) -> None:
-        """Cancel what is left, give it a moment to end, and close the loop, come what may."""
-        tasks = asyncio.all_tasks(self)
-        for task in tasks:
-            task.cancel()
-        # Judges keep their connections in asynchronous generators, which are closed by this and by nothing else.
-        tasks.add(self.create_task(self.shutdown_asyncgens()))
-        call_guarded(self.run_until_complete, self.create_task(asyncio.wait(tasks, timeout=_CLEAN_UP)))
-        call_guarded(self.close)
-
-    def _report(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-        error = context.get("exception")
-        if isinstance(error, BaseException):
-            self._on_error(error)

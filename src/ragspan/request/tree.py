@@ -76,15 +76,15 @@ class Step:
     def error(self) -> str | None:
         return None if self.noted is None else self.noted.name
 
-    def around(self) -> Iterator[Step]:
-        """The steps around it, the innermost first."""
+    def ancestors(self) -> Iterator[Step]:
+        """The steps around it, from the innermost out."""
         step = self.parent
         while step is not None:
             yield step
             step = step.parent
 
     def is_within(self, other: Step) -> bool:
-        return other in self.around()
+        return other in self.ancestors()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -157,8 +157,6 @@ class ModelStep(Step):
     """Documents that the program had changed in place until then, with their new texts."""
     prompt: Sequence[PayloadMessage] = ()
     """What it was given, as texts; nothing inside a search."""
-    seen: Mapping[SeenDocument, str] = field(default_factory=dict)
-    """The documents that were seen until then, with their texts at that moment: programs change them in place."""
     reply: PayloadMessage | None = None
     provider_metadata: Sequence[Mapping[str, Any]] = ()
     """What the provider said about the reply, in any form."""
@@ -168,8 +166,6 @@ class ModelStep(Step):
     first_token_ns: int | None = None
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
-    beside_search: bool = False
-    """A search was going on beside it."""
 
     @property
     def said(self) -> str:

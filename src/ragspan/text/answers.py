@@ -27,7 +27,7 @@ from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import places_of
-from ragspan.text.turns import turn
+from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 30_000
 """Characters of an answer that are read; the rest is left as it is."""
@@ -49,7 +49,7 @@ def stated(answer: str) -> str:
     text = readable(answer[:MAX_CHARACTERS])
     if _MAY_BE_MARKED.search(text):
         for find in _FINDERS:
-            turn()
+            give_turn()
             text = _blanked(text, find(text))
     return _without_phrases(text) + answer[MAX_CHARACTERS:]
 
@@ -261,7 +261,7 @@ def _without_phrases(text: str) -> str:
         return text
     found: list[tuple[int, int]] = []
     for start, end in islice(places_of(text, language), _MOST_SENTENCES):
-        turn()
+        give_turn()
         sentence = text[start:end]
         if sentence.endswith((":", "：")) and _LIST_FOLLOWS.match(text, end):
             found += [] if any(map(str.isdigit, sentence)) else [(start, end)]

@@ -8,17 +8,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from ragspan.engine.processing import DaemonThreads
+from ragspan.engine.threads import DaemonThreads
 from ragspan.exceptions import JudgeError
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.throttled_log import log_line
+from ragspan_hhem.model import HHEM, Finding, error_text
 
 if TYPE_CHECKING:
-    from ragspan_hhem.model import HHEM, Finding
     from ragspan_hhem.prompt import Pair
 
 _PAUSE = 60.0  # seconds after a load that failed
-_MAX_REASON = 300  # characters
 
 
 class BatchComputer:
@@ -72,7 +71,6 @@ class BatchComputer:
 
 
 def _judge_error(error: BaseException) -> JudgeError:
-    if isinstance(error, JudgeError):
-        return error
-    reason = " ".join(str(error).split())[:_MAX_REASON]
-    return JudgeError("hhem_failed", f"HHEM failed with {type(error).__name__}: {reason}")
+    return (
+        error if isinstance(error, JudgeError) else JudgeError("hhem_failed", f"HHEM failed with {error_text(error)}")
+    )

@@ -117,12 +117,11 @@ def load(choice: ModelChoice) -> HHEM:
     except JudgeError:
         raise
     except ImportError as error:
-        message = f"HHEM needs packages that are not installed: pip install 'ragspan[hhem]' ({error})"
-        raise JudgeError("hhem_unavailable", message) from None
+        raise _unavailable(
+            f"HHEM needs packages that are not installed: pip install 'ragspan[hhem]' ({error})"
+        ) from None
     except Exception as error:  # noqa: BLE001 - from torch, a device's driver or a damaged file
-        reason = " ".join(str(error).split())[:_MAX_REASON]
-        message = f"HHEM cannot be loaded onto {choice.device}: {type(error).__name__}: {reason}"
-        raise JudgeError("hhem_unavailable", message) from None
+        raise _unavailable(f"HHEM cannot be loaded onto {choice.device}: {error_text(error)}") from None
     _logger.info("HHEM was loaded onto %s in %.1f s", choice.device, time.monotonic() - began)
     return classifier
 
@@ -140,14 +139,23 @@ def find_files(model: str, revision: str) -> tuple[Path, Path]:
     folder = Path(model).expanduser()
     if not folder.is_dir():
         if not _HUB_NAME.fullmatch(model):
-            raise JudgeError("hhem_unavailable", f"there is no folder {model!r}")
+            raise _unavailable(f"there is no folder {model!r}")
         return _fetched(model, WEIGHTS_FILE, revision), _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
     weights, tokenizer = folder / WEIGHTS_FILE, folder / TOKENIZER_FILE
     if not weights.is_file():
-        raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}")
+        raise _unavailable(f"the folder {model!r} holds no {WEIGHTS_FILE}")
     if not tokenizer.is_file():  # a copy of HHEM's own files has none
         tokenizer = _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
     return weights, tokenizer
+
+
+def error_text(error: BaseException) -> str:
+    """The error's type and message, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:_MAX_REASON]}"
+
+
+def _unavailable(message: str) -> JudgeError:
+    return JudgeError("hhem_unavailable", message)
 
 
 def _fetched(repository: str, name: str, revision: str) -> Path:
@@ -157,10 +165,8 @@ def _fetched(repository: str, name: str, revision: str) -> Path:
     try:
         return Path(hf_hub_download(repository, name, revision=revision))
     except Exception as error:  # noqa: BLE001 - from the hub, the network or the disk: the file is missing
-        reason = " ".join(str(error).split())[:_MAX_REASON]
-        raise JudgeError(
-            "hhem_unavailable",
-            f"there is no {name} of {repository} here, and it cannot be downloaded ({type(error).__name__}: {reason}). "
+        raise _unavailable(
+            f"there is no {name} of {repository} here, and it cannot be downloaded ({error_text(error)}). "
             f"Fetch it once where the hub can be reached: hf download {repository} {name} --revision {revision}; "
             f"or give model= a folder with {WEIGHTS_FILE} and {TOKENIZER_FILE}",
         ) from None

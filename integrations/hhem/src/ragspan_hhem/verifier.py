@@ -89,17 +89,16 @@ class HHEMVerifier(Detector):
         contexts = tuple(context.text for context in record.contexts or () if context.text.strip())
         pairs = [Pair(contexts, text) for text in texts] if contexts else []
         answer = await asyncio.wrap_future(self._computer.ask(pairs))
-        verdicts = []
-        for index, found in enumerate(answer):
-            explanation = f"the contexts support it with a probability of {found.probability:.2f}"
-            verdict = ClaimVerdict(
+        return [
+            ClaimVerdict(
                 index=index,
                 verdict="supported" if found.probability >= self.threshold else "unsupported",
                 probability=found.probability,
-                explanation=f"{explanation} [{found.remark}]" if found.remark else explanation,
+                explanation=f"the contexts support it with a probability of {found.probability:.2f}"
+                + (f" [{found.remark}]" if found.remark else ""),
             )
-            verdicts.append(verdict)
-        return verdicts
+            for index, found in enumerate(answer)
+        ]
 
 
 _computers: weakref.WeakValueDictionary[ModelChoice, BatchComputer] = weakref.WeakValueDictionary()

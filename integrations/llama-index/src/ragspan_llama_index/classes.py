@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from types import FrameType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from ragspan.safe_copy import bases_of, class_name, in_class, own_of, remember
+from ragspan.safe_copy import bases_of, by_class, class_name, in_class, own_of
 from ragspan.safe_copy import text_of as plain_text
 
 Role: TypeAlias = Literal[
@@ -49,8 +48,6 @@ class ClassFacts(NamedTuple):
     response: str | None
     """The framework's class of responses that it is one of, or `GENERATOR`."""
     provider: str | None
-    kind: type
-    """The class itself, so that its identity stays its own."""
 
 
 _MODEL_METHODS = dict.fromkeys(
@@ -84,22 +81,18 @@ _METHODS: Mapping[str, Mapping[str, Any]] = {
     "MultiModalLLM": _MODEL_METHODS,
     CHAT_STREAM: dict.fromkeys(("write_response_to_history", "awrite_response_to_history"), "chat writer"),
 }
-KNOWN: Final[dict[int, ClassFacts]] = {}
-"""What `facts_about` has looked up, by the class's identity: a metaclass may have a hash of its own."""
 
 
+@by_class
 def facts_about(kind: type) -> ClassFacts:
     """What is known of a class; looked up once."""
-    known = KNOWN.get(id(kind))
-    if known is not None:
-        return known
     name, module = class_name(kind), _module_of(kind)
     bases = frozenset(
         class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
     )
     # The class is asked, not the object: some of the framework's responses claim to have every attribute.
     is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
-    facts = ClassFacts(
+    return ClassFacts(
         name=name,
         bases=bases,
         is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
@@ -107,9 +100,7 @@ def facts_about(kind: type) -> ClassFacts:
         method_start=len(name) + 1,
         response=GENERATOR if is_generator else next((each for each in RESPONSES if each in bases), None),
         provider=module.removeprefix(_PROVIDERS).partition(".")[0] if module.startswith(_PROVIDERS) else None,
-        kind=kind,
     )
-    return remember(KNOWN, kind, facts)
 
 
 def has_base(kind: type, name: str) -> bool:
@@ -123,27 +114,20 @@ def _module_of(kind: type) -> str:
 
 # Some of the framework's work answers nobody: an evaluator asks an engine, an index wants summaries outside of any query.
 
-_FIRST_FRAME = 5  # of the caller: before it come ragspan, the dispatcher and the wrapper of its decorator
+_CALLER = 4  # frames above: before it come ragspan, the dispatcher and the wrapper of its decorator
 _MOST_FRAMES = {"call": 4, "synthesis": 24, "chunks": 24}  # to look through, for each takes its time
-_EVALUATING = frozenset({"aevaluate", "evaluate"})
-_INDICES = "llama_index.core.indices."
+_ANSWERING_NOBODY = ("llama_index.core.indices.", "llama_index.core.evaluation.")
 
 
 def answers_nobody(role: Role) -> bool:
-    """Whether an outermost step is not a request; the code that calls it shows that. A bare search is none."""
+    """Whether an outermost step is not a request; the framework's module that calls it shows that. A bare search is none."""
     if role not in _MOST_FRAMES:
         return role in {"search", "postprocessing"}
-    try:
-        frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the frames before are not made then
-    except ValueError:  # the stack is not that deep
-        return False
+    frame = sys._getframe(_CALLER).f_back  # noqa: SLF001  the frames before are not made then
     for _ in range(_MOST_FRAMES[role]):
         if frame is None:
             return False
-        if role != "call":
-            if str(frame.f_globals.get("__name__")).startswith(_INDICES):
-                return True
-        elif frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
+        if str(frame.f_globals.get("__name__")).startswith(_ANSWERING_NOBODY):
             return True
         frame = frame.f_back
     return False

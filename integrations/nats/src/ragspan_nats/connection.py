@@ -1,4 +1,4 @@
-"""The connection to the broker, which is there whenever the broker is; and the streams. All in one event loop."""
+"""The connection to the broker, and the streams. All in one event loop."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ _PAUSE = 1  # seconds between attempts
 _LOOK = 0.1  # seconds between two looks whether nats-py has reconnected
 _PING_INTERVAL = 10  # seconds; after two pings without an answer the connection counts as lost
 _CLOSE_TIMEOUT = 2.0  # seconds
+_RECORDS, _BYTES, _AGE = (
+    100_000,
+    1024 * 1024 * 1024,
+    3 * 24 * 3600.0,
+)  # records that may wait, their bytes, and for how many seconds
+_DUPLICATES = 600.0  # seconds for which a stream remembers message ids
 _DEAD_LETTER_BYTES = 256 * 1024 * 1024  # the oldest are deleted for new ones
 _DEAD_LETTER_AGE = 30 * 24 * 3600.0  # seconds
 _EXISTS = 10058  # error code: the stream exists, with other settings than ours
@@ -32,11 +38,6 @@ _VIOLATION = "permissions violation"
 class BrokerClient(Client):
     """The client of nats-py with three corrections.
 
-    - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
-      can leave that out and would get the password.
-    - A server stores any bytes as headers. Some of them make the client stop reading for good.
-    - Before it reconnects, nats-py waits up to a quarter of an hour for bytes that a dead network does not take.
-
     Args:
         must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
     """
@@ -46,6 +47,7 @@ class BrokerClient(Client):
         self._must_encrypt = must_encrypt
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
+        # nats-py encrypts only if the server's greeting asks for it, which comes in the clear: who is in between can leave it out.
         if self._must_encrypt:
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
@@ -53,11 +55,11 @@ class BrokerClient(Client):
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         try:
             return await super()._process_headers(headers)
-        except Exception:  # noqa: BLE001 - whatever invalid headers cause; the message is read without headers
+        except Exception:  # noqa: BLE001 - a server stores any bytes as headers, and some make nats-py stop reading for good
             return None
 
     async def _process_op_err(self, e: Exception) -> None:
-        self.abort()
+        self.abort()  # else it waits up to a quarter of an hour for bytes that a dead network does not take
         await super()._process_op_err(e)
 
     def abort(self) -> None:
@@ -102,22 +104,18 @@ class BrokerConnection:
         return client if client is not None and client.is_connected and self._is_prepared else None
 
     async def client(self) -> Client:
-        """The client, as soon as it is connected and prepared.
-
-        Raises:
-            Exception: what `prepare` raised.
-        """
+        """The client, as soon as it is connected and prepared, however long that takes."""
         async with self._opening:
             while (ready := self.ready_client) is None:
                 client = self._client
                 if client is None or client.is_closed:
                     await self._connect()
-                elif client.is_connected:
+                elif not client.is_connected:
+                    await asyncio.sleep(_LOOK)
+                else:
                     if self._prepare is not None:
                         await self._prepare(client)
                     self._is_prepared = True
-                else:
-                    await asyncio.sleep(_LOOK)
         return ready
 
     def prepare_again(self) -> None:
@@ -131,7 +129,6 @@ class BrokerConnection:
             await _close(client)
 
     async def _connect(self) -> None:
-        """Connect a new client, however long it takes."""
         self._is_prepared = False
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
 
@@ -190,30 +187,31 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
     from nats.js.errors import APIError, NotFoundError
 
-    records: dict[str, Any] = {
-        "description": "Answers that wait to be scored by ragspan's workers",
-        "subjects": [stream.records],
-        "retention": RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
-        "discard": DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
-        "max_msgs": stream.max_records,
-        "max_bytes": stream.max_bytes,
-        "max_age": stream.max_age,
-    }
-    dead_letters: dict[str, Any] = {
-        "description": "Records that ragspan's workers could not score, with the reasons",
-        "subjects": [stream.dead_letters],
-        "discard": DiscardPolicy.OLD,  # a full stream must not stop the workers
-        "max_bytes": _DEAD_LETTER_BYTES,
-        "max_age": _DEAD_LETTER_AGE,
-    }
-    for name, given in ((stream.name, records), (stream.dead_stream, dead_letters)):
+    records = StreamConfig(
+        name=stream.name,
+        description="Answers that wait to be scored by ragspan's workers",
+        subjects=[stream.records],
+        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
+        discard=DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
+        max_msgs=_RECORDS,
+        max_bytes=_BYTES,
+        max_age=_AGE,
+    )
+    dead_letters = StreamConfig(
+        name=stream.dead_stream,
+        description="Records that ragspan's workers could not score, with the reasons",
+        subjects=[stream.dead_letters],
+        discard=DiscardPolicy.OLD,  # a full stream must not stop the workers
+        max_bytes=_DEAD_LETTER_BYTES,
+        max_age=_DEAD_LETTER_AGE,
+    )
+    for config in (records, dead_letters):
+        config.storage, config.num_replicas, config.duplicate_window = StorageType.FILE, stream.replicas, _DUPLICATES
         try:
-            await jetstream.stream_info(name)
-        except NotFoundError:  # noqa: PERF203 - there are two
-            window = min(stream.duplicate_window, given["max_age"])
-            common = {"storage": StorageType.FILE, "num_replicas": stream.replicas, "duplicate_window": window}
+            await jetstream.stream_info(config.name or "")
+        except NotFoundError:
             try:
-                await jetstream.add_stream(StreamConfig(name=name, **given, **common))
+                await jetstream.add_stream(config)
             except APIError as error:
                 if error.err_code != _EXISTS:  # somebody else has just made it
                     raise

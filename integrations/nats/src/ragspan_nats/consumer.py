@@ -1,7 +1,7 @@
 """The consumer that all workers share, as one worker uses it: it receives messages and tells the broker how their deliveries end.
 
-Messages are requested only when there is room for them, so none waits here while its `ack_wait` runs out. What the broker does
-not confirm is sent again; if it never arrives, the broker delivers the message again. All of it runs in one event loop.
+Messages are requested only when there is room for them, so none waits here while its `ack_wait` runs out. Not by `fetch` of nats-py:
+that keeps the first messages back until the last one has come.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ragspan.engine.processing import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_streams, error_text
@@ -43,12 +43,8 @@ _STORED = 10.0  # seconds for a dead letter
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
 _MAX_PENDING = 10_000  # records that all workers together may have in flight
 _MAX_TEXT = 300  # characters of a header
-_BACK_OFF = (
-    5.0,
-    30.0,
-    120.0,
-    600.0,
-)  # seconds to the next delivery of what could not be scored, after the first, the second
+_BACK_OFF = (5.0, 30.0, 120.0, 600.0)
+"""Seconds to the next delivery of what could not be scored, after the first, the second and so on."""
 
 Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
 """The results of deliveries in `ragspan.telemetry.semconv`."""
@@ -133,7 +129,6 @@ class Consumer:
         return self._connection.ready_client is not None
 
     async def _prepare(self, client: Client) -> None:
-        """Make the streams and the consumer if they are missing, and listen for messages."""
         await ensure_streams(client.jetstream(), self._stream)
         await ensure_consumer(client, self._stream, self._ack_wait)
         if client is not self._listening:  # nats-py subscribes again by itself after it has reconnected
@@ -218,8 +213,8 @@ class Consumer:
         client = await self._connection.client()
         jetstream = client.jetstream(timeout=_STORED)
         await ensure_streams(jetstream, self._stream)  # somebody may have deleted it
-        # If another worker puts the message aside as well, the stream knows it by this id. A stream that is made anew
-        # counts from 1 again, so the id has a digest of the message, too.
+        # By this id the stream knows what another worker puts aside as well. A stream that is made anew counts from 1 again, so
+        # the id has a digest of the message, too.
         digest = hashlib.blake2b(delivery.payload, digest_size=8).hexdigest()
         headers = {
             MESSAGE_ID: f"{self._stream.name}-{delivery.sequence}-{digest}",
@@ -227,26 +222,21 @@ class Consumer:
             "Ragspan-Reason": disposition.reason or "",
             "Ragspan-Detail": disposition.detail,
             "Ragspan-Deliveries": str(delivery.number),
+            **({ENCODING: delivery.headers[ENCODING]} if ENCODING in delivery.headers else {}),
         }
-        if ENCODING in delivery.headers:
-            headers[ENCODING] = delivery.headers[ENCODING]
         for name, text in headers.items():  # one line of printable ASCII
             headers[name] = "".join(sign if " " <= sign <= "~" else "?" for sign in text[:_MAX_TEXT])
-        letter = BrokerMessage(payload=delivery.payload, headers=headers)
-        if letter.size > client.max_payload:
+        payload = delivery.payload
+        if BrokerMessage(payload=payload, headers=headers).size > client.max_payload:
             headers["Ragspan-Detail"] += " (the message itself had no room)"
-            letter = BrokerMessage(payload=b"", headers=headers)
-        await jetstream.publish(self._stream.dead_letters, letter.payload, headers=headers)
+            payload = b""
+        await jetstream.publish(self._stream.dead_letters, payload, headers=headers)
 
 
 async def ensure_consumer(client: Client, stream: Stream, ack_wait: float) -> None:
-    """Make the workers' consumer, or change it to these settings.
+    """Make the workers' consumer, or change it to these settings; raises errors of NATS.
 
-    It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count deliveries and
-    make a dead letter of the message.
-
-    Raises:
-        nats.errors.Error: the broker does not permit it, or fails.
+    It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count them.
     """
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 

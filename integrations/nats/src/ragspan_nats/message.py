@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragspan.exceptions import RecordError
-from ragspan.record_json import MAX_JSON, check
+from ragspan.record_json import MAX_JSON, check_size
 from ragspan.records import RagRecord
 
 MESSAGE_ID = "Nats-Msg-Id"
@@ -47,7 +47,7 @@ def message_of(record: RagRecord) -> BrokerMessage:
         RecordError: the JSON has more bytes than a worker reads.
     """
     payload = record.to_json().encode()
-    check("bytes of JSON", len(payload), MAX_JSON)
+    check_size(payload)
     id_ = record.record_id  # a digest of it where it cannot be a header
     is_plain = _HEADER_TEXT.fullmatch(id_)
     headers = {MESSAGE_ID: id_ if is_plain else hashlib.sha256(id_.encode(errors="surrogatepass")).hexdigest()}

@@ -131,31 +131,20 @@ def _host(parts: SplitResult) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stream:
-    """The stream of a fleet's records: its name, from which all other names follow, and the limits with which we make it.
+    """The stream of a fleet's records: its name, from which all other names follow. One with other limits than ours is left as it is.
 
     Raises:
-        ConfigurationError: the name is invalid, or a limit is out of its range.
+        ConfigurationError: the name is invalid, or the number of copies.
     """
 
     name: str = "ragspan"
     """Letters, digits, `-` and `_`."""
-    max_records: int = 100_000
-    """Records that may wait. A full stream refuses new ones until workers have made room."""
-    max_bytes: int = 1024 * 1024 * 1024
-    """Bytes of the records that may wait. At this limit nats-server before 2.10.5 counts some records too small and deletes the
-    oldest ones. With such a server, choose `max_records` so that it is reached first."""
-    max_age: float = 3 * 24 * 3600.0
-    """Seconds after which the broker deletes a record that nobody scored."""
-    duplicate_window: float = 600.0
-    """Seconds for which the stream remembers message ids. They take memory of the broker."""
     replicas: int = 1
-    """Servers of the cluster that keep a copy, 1 to 5. With 3, nothing is lost if one server is."""
+    """Servers of the cluster that keep a copy, 1 to 5, where we make the stream. With 3, nothing is lost if one server is."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise wrong("stream", self.name, "letters, digits, '-' and '_'")
-        SOME_SECONDS.check_fields(self, "max_age", "duplicate_window")
-        WHOLE.check_fields(self, "max_records", "max_bytes")
         whole(1, 5).check_fields(self, "replicas")
 
     @classmethod
@@ -185,7 +174,7 @@ class Stream:
 
     @property
     def dead_letters(self) -> str:
-        """The subject of dead letters."""
+        """Their subject."""
         return f"{self.name}.dead_letters"
 
 

@@ -16,9 +16,14 @@ from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason, EngineStats
-from ragspan.engine.processing import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
+from ragspan.engine.processor import BackgroundProcessor
+from ragspan.engine.record_queue import Item
+from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.threads import Deadline, call_guarded
+from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
-from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.judges.background import with_prompt_evidence
+from ragspan.messages import without_texts
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
@@ -120,7 +125,6 @@ class NatsSink(BackgroundProcessor):
             ProcessorOptions(
                 queue_size=queue_size,
                 queue_bytes=queue_bytes,
-                drop="oldest",
                 concurrency=_IN_FLIGHT,
                 exit_timeout=exit_timeout,
                 name=name,
@@ -259,7 +263,7 @@ class Publishing:
         if self.unknown_contexts == "prompt":  # here, where all prompts are
             record = with_prompt_evidence(record)
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
-        message, error = call_guarded(message_of, record if self._shows_texts else record.without_step_texts())
+        message, error = call_guarded(message_of, record if self._shows_texts else without_texts(record))
         self._worked_until = time.monotonic()
         if message is not None:
             return message

@@ -16,7 +16,7 @@ from opentelemetry.metrics import Observation
 
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
-from ragspan.engine.processing import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
 from ragspan.record_json import MAX_JSON
@@ -35,7 +35,6 @@ _LAST_WORDS = 5.0  # seconds for giving back what is left
 _CANCEL_AGAIN = 1.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while the judge is away
 _MAX_IN_FLIGHT = 128 * 1024 * 1024  # bytes of JSON of all records in flight
-_QUICKLY_READ = 64 * 1024  # bytes of JSON that are read within some milliseconds, whatever they are
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,27 +211,26 @@ class Worker:
             del self._in_flight[delivery]
             self._changed.set()
 
+    def _read(self, delivery: Delivery) -> tuple[int, RagRecord]:
+        """The bytes of a record's JSON, and the record, redacted."""
+        text = json_in(delivery.payload, delivery.headers)
+        record = RagRecord.from_json(text)
+        return len(text), record if self._redact is None else redacted(record, self._redact)
+
     async def _disposition_of(self, delivery: Delivery) -> Disposition:
         """Read a message, score its record, and export the scores; how the delivery ends."""
         if delivery.number > self._options.max_deliveries:
             detail = f"delivered {delivery.number} times, and no worker finished it"
             return Disposition(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
         try:
-            text = json_in(delivery.payload, delivery.headers)
-            if len(text) <= _QUICKLY_READ:
-                record = RagRecord.from_json(text)
-            else:
-                async with self._reading:
-                    record = await asyncio.to_thread(RagRecord.from_json, text)
-            if self._redact is not None:
-                async with self._reading:
-                    record = await asyncio.to_thread(redacted, record, self._redact)
+            async with self._reading:  # in a thread: some take seconds, whatever they are; and redact may be slow
+                size, record = await asyncio.to_thread(self._read, delivery)
         except RedactionError as error:
             return Disposition(ending="dead_lettered", reason="redaction_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
             return Disposition(ending="dead_lettered", reason="invalid_record", detail=detail)
-        delivery.size = len(text)
+        delivery.size = size
         self._changed.set()  # there is more room: the largest size was reserved
         if self._stop.is_set():
             return STOPPED

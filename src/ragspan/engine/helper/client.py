@@ -1,12 +1,7 @@
 """Has the helper score metrics whose judges compute, and keeps one helper running.
 
-Guarantees:
-- A metric goes there if its judges all say whether they are `cpu_bound`, none spends money, and it pickles. The application scores the others.
-- A helper that ends is replaced when it is needed next, two seconds after its start at the soonest. Its questions are asked again, one by
-  one. One that a second helper dies over is a failure: what kills helpers may kill the application.
-- Where no helper can be started, a thread of the application computes for a minute, and the log says so. Then it is tried again.
-- A helper that answers nothing for two minutes is killed when a question is given up.
-- Time limits and fallbacks stay in the application. A metric that has run out of time is cancelled in the helper.
+A helper that ends is replaced when it is needed next, two seconds after its start at the soonest. Its questions are asked again, one
+by one. One that a second helper dies over is a failure: what kills helpers may kill the application.
 """
 
 from __future__ import annotations
@@ -28,11 +23,10 @@ from ragspan.judges.session import session_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
-from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
-_MAX_SILENCE = 120.0  # seconds; loading a classifier's model takes a while
+_MAX_SILENCE = 120.0  # seconds until one that answers nothing is killed; loading a classifier's model takes a while
 _PAUSE, _PAUSE_OF_FAILURE = 2.0, 60.0  # seconds from one start to the next, and from one that failed
 _NO_HELPER = (
     "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) "
@@ -41,15 +35,17 @@ _NO_HELPER = (
 
 
 class HelperClient:
-    """The metrics that the helper scores, the helper, and the questions that it has not answered; all in the worker's event loop."""
+    """The metrics that the helper scores, the helper, and the questions that it has not answered; all in the worker's event loop.
+
+    Time limits and fallbacks stay in the application. A metric that has run out of time is cancelled in the helper.
+    """
 
     def __init__(self, log: ThrottledLog) -> None:
         self._log = log
         self._metrics: list[Metric] = []
         self._sessions, self._numbers = itertools.count(), itertools.count(1)
-        self._next_start = 0.0
+        self._next_start = self._heard = 0.0
         self._cannot_start = False
-        self._heard = 0.0
         self._open: dict[int, asyncio.Future[Message]] = {}
         self._start: asyncio.Task[bool] | None = None
         """Whether the helper that was started last is ready; None where there is none."""
@@ -58,7 +54,10 @@ class HelperClient:
         self._one_by_one = asyncio.Lock()
 
     def add(self, metric: Metric) -> int | None:
-        """The number under which the helper scores this metric; None if the application scores it."""
+        """The number under which the helper scores this metric; None if the application scores it.
+
+        It goes there if its judges all say whether they are `cpu_bound`, none spends money, and it pickles.
+        """
         said = are_cpu_bound(metric)
         if not said or None in said or any(spenders_of(metric)) or not inspect.iscoroutinefunction(metric.score):
             return None
@@ -89,9 +88,8 @@ class HelperClient:
                 try:
                     answer = await self._ask(number, *packed)
                 except ConnectionResetError:
-                    answer = None
-            if answer is None:
-                raise JudgeError("helper_died", "the helper process died while it scored this record") from None
+                    words = "the helper process died while it scored this record"
+                    raise JudgeError("helper_died", words) from None
         if answer is None:
             return None
         if answer.refusal is not None:
@@ -142,6 +140,7 @@ class HelperClient:
             raise
 
     async def _start_helper(self) -> bool:
+        """Whether it is ready. Where none can be started, a thread of the application computes, and it is tried again after a while."""
         self._next_start, pause = time.monotonic() + _PAUSE, _PAUSE_OF_FAILURE
         try:
             self.process = HelperProcess()
@@ -155,7 +154,6 @@ class HelperClient:
         if problem is not None:
             self.close(0.0)
             self._next_start = time.monotonic() + pause
-            give_turns()
             self._log.report("no helper", _NO_HELPER, problem)
         return problem is None
 

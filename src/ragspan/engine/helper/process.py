@@ -1,11 +1,7 @@
 """Starts the helper and ends it.
 
-Guarantees:
-- It is started by `posix_spawn` as the system has it. Libraries patch `subprocess` and `os`: a fork by gevent runs the application's
-  greenlets in the child, so that requests are answered twice. Here no hook of a fork runs, and no code of the application's.
-- The helper is a new interpreter that gets the search path. The application's main module is not run again there.
-- It ends when the socket that they share is closed, or its parent is no longer the application. Signals of the terminal and of process
-  managers do not reach it, or are ignored. It keeps no descriptor of the application's but stderr.
+It is started by `posix_spawn` as the system has it. Libraries patch `subprocess` and `os`: a fork by gevent runs the application's
+greenlets in the child, so that requests are answered twice. Here no hook of a fork runs, and no code of the application's.
 """
 
 from __future__ import annotations

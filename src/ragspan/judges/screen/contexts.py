@@ -23,7 +23,7 @@ from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.limits import characters_read
 from ragspan.text.sentences import END, read_sentence, reader
-from ragspan.text.turns import turn
+from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -41,7 +41,7 @@ class Context:
     """One context as it is compared: the keys of its sentences, and for each key the sentences that have it."""
 
     def __init__(self, text: str, language: Language) -> None:
-        turn()
+        give_turn()
         even, known = readable(text), reader(language)
         structure = read_structure(even)
         self.structured = structure is not None

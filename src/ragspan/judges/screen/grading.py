@@ -20,7 +20,7 @@ from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
-from ragspan.text.turns import turn
+from ragspan.turns import give_turn
 
 DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"
@@ -89,7 +89,7 @@ def probability(score: float, language: Language) -> float:
 
 def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> Grade:
     """What the contexts hold of a claim, which follows a yes if `affirms`."""
-    turn()
+    give_turn()
     index, keys, language = response.index, sentence.keys, response.language
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):

@@ -22,7 +22,6 @@ from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_sha
 from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
-from ragspan.text.turns import give_turns
 
 _NOT_THERE = 0.5
 _SURE = 0.6
@@ -57,10 +56,6 @@ class OverlapJudge:
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
         return session_of(record).get_or_make((self, "read"), lambda: share_read(record))
-
-    def prepare(self) -> None:
-        """For a thread of the application: give other threads turns while judging."""
-        give_turns()
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
