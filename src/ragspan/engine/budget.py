@@ -64,11 +64,8 @@ class Budget:
 class Limit:
     """Lets through an amount at once. What is taken beyond it is owed. Not safe for threads by itself.
 
-    Args:
-        amount: what fits in, more than 0. It starts full.
-        rate: what time adds a second. None is an amount of each window of 24 hours, the first of which begins with the first spending:
-            what starts full and is filled again by time would let twice the amount through on the first day.
-        clock: seconds that do not go backwards.
+    It starts full, and time adds `rate` a second. None is an amount of each window of 24 hours, the first of which begins with the
+    first spending: what starts full and is filled again by time would let twice the amount through on the first day.
     """
 
     def __init__(self, amount: float, *, rate: float | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -121,10 +118,6 @@ class BudgetTracker(ReentrantCriticalSection):
     """The account of a budget: all limits allow a request, or it takes nothing from any of them.
 
     Metrics may ask from any thread. A finaliser may settle a charge, as happens to a request whose event loop is gone.
-
-    Args:
-        budget: its limits.
-        clock: seconds that do not go backwards.
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -93,13 +93,7 @@ class RunnerParts:
 
 
 class MetricRunner:
-    """One metric of an engine, and how it is called.
-
-    Args:
-        metric: with `async def score`, or a plain `def score`, which is called in a few threads at most.
-        parts: of its engine.
-        has_share: whether it is asked about a share of the answers.
-    """
+    """One metric of an engine, and how it is called; `has_share` if its judge is asked about a share of the answers."""
 
     def __init__(self, metric: Metric, parts: RunnerParts, *, has_share: bool = False) -> None:
         self.name = metric.name
