@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
@@ -79,7 +79,7 @@ class _Watching(EmitHandle):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AlertEmitter(ContentOptions, ScoreEmitter):
+class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Watches the share of failing answers.
 
     Raises:
@@ -118,9 +118,9 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         if failing:
             metric, score = min(failing.items(), key=lambda item: item[1].value)
             record, span = scored.record, scored.span or scored.record.parent
-            has_texts = self.content.allows("spans")
+            has_texts = self.allows()
             texts = {"question": record.question, "response": record.response} if has_texts else {}
-            texts["finding"] = self.content.explanation(score)
+            texts["finding"] = self.explanation(score)
             answer = FailingAnswer(
                 record_id=record.record_id,
                 trace_id=None if span is None else format(span.trace_id, "032x"),

@@ -24,12 +24,12 @@ RECORD = RagRecord(
 )
 
 
-def shown(record=RECORD, **policy):
+def shown(*, content=True):
     verdicts = (
         ClaimVerdict(index=0, verdict="supported", claim=FEE, probability=0.98765),
         ClaimVerdict(index=1, verdict="unsupported", claim=INVENTED),
     )
-    told = claim_map(record, Score(value=0.5, evidence=verdicts), ContentPolicy(**({"capture_content": True} | policy)))
+    told = claim_map(RECORD, Score(value=0.5, evidence=verdicts), ContentPolicy(capture_content=content))
     return None if told is None else json.loads(told)
 
 
@@ -52,9 +52,11 @@ def test_each_verdict_has_its_places_in_the_response_and_in_the_contexts():
     }
 
 
-@pytest.mark.parametrize("policy", [{"capture_content": False}, {"capture_content": "events"}, {"hidden": {"outputs"}}])
-def test_there_is_none_where_the_response_may_not_stand(policy):
-    assert shown(**policy) is None
+@pytest.mark.parametrize(("content", "hidden"), [(False, "0"), ("events", "0"), (True, "1")])
+def test_there_is_none_where_the_response_may_not_stand(monkeypatch, content, hidden):
+    monkeypatch.setenv("OPENINFERENCE_HIDE_OUTPUTS", hidden)
+
+    assert shown(content=content) is None
 
 
 @pytest.mark.parametrize("spans", ["answer", "scores"])

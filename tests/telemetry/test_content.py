@@ -22,7 +22,7 @@ from ragspan.metrics import (
 )
 from ragspan.outcomes import Score
 from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
-from ragspan.telemetry.content import ContentPolicy, without_quotes
+from ragspan.telemetry.content import without_quotes
 
 CONTENT_VARIABLES = ("RAGSPAN_CAPTURE_CONTENT", "RAGSPAN_EXPLANATIONS")
 GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -173,8 +173,8 @@ def test_all_emitters_of_the_environment_have_one_policy(monkeypatch, value):
     engine = engine_from(Settings.from_environment())
     otel, phoenix, mlflow = engine._options.emitters
 
-    policies = {otel.content, phoenix.content, mlflow.content}
-    assert policies == {ContentPolicy()}
+    policies = {(one.capture_content, one.explanations) for one in (otel, phoenix, mlflow)}
+    assert policies == {(False, value and value == "true")}
     engine.shutdown(1)
 
 

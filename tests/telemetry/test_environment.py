@@ -35,10 +35,7 @@ def make_providers():
 
     yield make
     for providers in made:
-        providers.tracer_provider.shutdown()
-        providers.meter_provider.shutdown()
-        if providers.logger_provider is not None:
-            providers.logger_provider.shutdown()
+        providers.shutdown()
 
 
 @pytest.mark.parametrize(

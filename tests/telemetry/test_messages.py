@@ -17,10 +17,9 @@ SAID = Message(role="assistant", text="28 days.")
 def shown(telemetry, make_record, answer, call):
     """The attributes of a call with this prompt and reply."""
 
-    def show(prompt, reply=None, *, capture_content=True, openinference=True, **facts):
+    def show(prompt, reply=None, **facts):
         generation = replace(call, prompt=tuple(prompt), reply=reply, **facts)
-        emitter = telemetry.emitter(capture_content=capture_content, openinference=openinference)
-        answer(emitter, make_record(generations=(generation,)))
+        answer(telemetry.emitter(capture_content=True), make_record(generations=(generation,)))
         span = telemetry.span("chat")
         assert span.dropped_attributes == 0
         return dict(span.attributes)

@@ -25,7 +25,6 @@ SCORES = {"m": Score(value=0.5)}
         ("score_wait", float("nan")),
         ("spans", "all"),
         ("capture_content", "false"),
-        ("max_explanation_chars", 0),
         ("meter_provider", "console"),
     ],
 )

@@ -125,7 +125,7 @@ def choking(name, error):
             [(0, "abcd"), (1, "ab"), (3, "cd"), (3, "a"), (3, "b"), (7, "b")],
             {"delivered": 3, "dropped": {"failed": 1}},
         ),
-        ({"queue_size": 3}, "abcde", missing(), [(0, "cde")], {"delivered": 3, "dropped": {"queue_full": 2}}),
+        ({"queue_bytes": 300}, "abcde", missing(), [(0, "cde")], {"delivered": 3, "dropped": {"queue_bytes": 2}}),
         ({"queue_bytes": 250}, "abc", missing(), [(0, "bc")], {"delivered": 2, "dropped": {"queue_bytes": 1}}),
     ],
 )
@@ -184,12 +184,12 @@ REPLIES = st.one_of(
 
 @given(
     steps=st.lists(st.one_of(st.integers(1, 6), REPLIES, st.floats(0, 40), st.just("hurry")), max_size=40),
-    queue_size=st.integers(1, 6),
+    queue_bytes=st.integers(1, 6),
     batch_size=st.integers(1, 4),
 )
-def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_size):
+def test_every_item_ends_exactly_once_whatever_happens(steps, queue_bytes, batch_size):
     now = [0.0]
-    options = DeliveryOptions(queue_size=queue_size, batch_size=batch_size, linger=0.0, retry_window=100.0)
+    options = DeliveryOptions(queue_bytes=queue_bytes, batch_size=batch_size, linger=0.0, retry_window=100.0)
     queue = Sender(options, write=refuse_nothing, name="post", threads=0, clock=lambda: now[0])
     number = 0
     for step in steps:
@@ -206,7 +206,7 @@ def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_
         stats = queue.stats()
         ended = stats.delivered + sum(stats.rejected.values()) + sum(stats.dropped.values())
         assert number == stats.waiting + ended
-        assert stats.waiting <= queue_size
+        assert stats.waiting <= queue_bytes
 
 
 class Numbered:

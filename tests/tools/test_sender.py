@@ -17,7 +17,7 @@ from waiting import PATIENCE
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.providers import flush_as_well
-from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Rejected, SpanNotFound, Unavailable
+from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Rejected, Sender, SpanNotFound, Unavailable
 
 
 class Gate:
@@ -202,14 +202,15 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_scored):
+def test_what_became_of_scores_is_told_to_the_metrics(letters):
     reader = InMemoryMetricReader()
-    post_office = make_post_office(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
-    post_office.mailbox.script += [[Delivered(), Rejected("http_422"), Delivered()]]
+    meters = MeterProvider([reader], shutdown_on_exit=False)
+    replies = [Delivered(), Rejected("http_422"), Delivered()]
+    sender = Sender(DeliveryOptions(), write=lambda _: replies, name="post", meter_provider=meters)
 
-    post_office.emit(make_scored(a=0.1, b=0.2, c=0.3))
-    post_office.emit(make_scored(d=0.4, trace_flags=0))
-    post_office.shutdown(PATIENCE)
+    sender.put(letters("abc"))
+    sender.drop(1, "no_span")
+    sender.shutdown(PATIENCE)
 
     points = points_of(reader, "ragspan.deliveries")
     assert {tuple(sorted(point.attributes.items())): point.value for point in points} == {

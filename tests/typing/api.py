@@ -61,8 +61,8 @@ def build_an_engine() -> ScoringEngine:
         OTelEmitter(score_wait=5.0, spans="scores", capture_content=True),
         PhoenixEmitter(base_url="http://127.0.0.1:6006", api_key="key"),
         LangfuseEmitter(public_key="key", secret_key="key", level="trace"),
-        LangSmithEmitter(api_key="key", runs="tracer", project="support"),
-        DatadogEmitter(api_key="key", ml_app="support", failures=True),
+        LangSmithEmitter(api_key="key", project="support"),
+        DatadogEmitter(api_key="key", ml_app="support"),
     ]
     budget = Budget(tokens_per_minute=60_000, fallback="overlap")
     return ScoringEngine(metrics=metrics, emitters=emitters, sample_rate=0.5, budget=budget)

@@ -8,6 +8,7 @@ import pytest
 from agent_programs import calls, search, search_agent, user_says
 from lc_captures import config_for
 from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from rag_programs import ANSWER, QUESTION, rag_chain
 from traced_alike import Anchored, TracedAlready
@@ -131,7 +132,7 @@ def test_a_stream_whose_reader_leaves_belongs_to_its_run(application, openinfere
 
 def test_the_environment_asks_for_nothing_but_scores(openinference, application):
     providers = EnvironmentProviders(
-        tracer_provider=application.provider, meter_provider=MeterProvider(), logger_provider=None
+        tracer_provider=application.provider, meter_provider=MeterProvider(), logger_provider=LoggerProvider()
     )
     settings = Settings.from_environment({"RAGSPAN_SPANS": "scores", "RAGSPAN_METRICS": "faithfulness"})
     with engine_from(settings, providers) as engine:

@@ -20,15 +20,15 @@ from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.judge_when import Facts, facts_of
+from ragspan.judges.background import with_prompt_evidence
 from ragspan.judges.llm.replies import PROBLEMS
-from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
 from ragspan.metrics.doubt import screen_score
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
-from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 
 _WORKER_ERROR = MetricFailure(
     error_type="worker_error", message="the record was dropped while it was scored", outage=True
@@ -58,8 +58,6 @@ class RecordScorer:
         )
         asks_screen = options.judge_when is not None and options.judge_when.needs_screen
         asking = screens_of(options.metrics) if options.judge_share is not None or asks_screen else {}
-        if options.judging == "thread":
-            give_turns()
         self._runners = [MetricRunner(one, parts, has_share=one.name in asking) for one in options.metrics]
         self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
@@ -73,6 +71,7 @@ class RecordScorer:
             return record
         if self._options.unknown_contexts == "prompt":
             record = with_prompt_evidence(record)
+        give_turn()
         result = await self._judge(item, record)
         if result is not None:
             _, error = call_guarded(self._count, item, result)
@@ -89,6 +88,7 @@ class RecordScorer:
             if item.only is None or runner.name in item.only
         ]
         result: ScoredRecord | None = None
+        give_turn()
         try:
             asked = await self._start(item, record, handle, runs)
             for wait in (self._options.score_wait, None):
@@ -144,6 +144,7 @@ class RecordScorer:
             if run.screened is not None and asked is None:
                 run.end(run.screened)
             elif run.outcome is None and not item.is_out:
+                give_turn()
                 run.start()
         return asked
 
@@ -173,6 +174,7 @@ class RecordScorer:
         before: ScoredRecord | None,
     ) -> ScoredRecord:
         """Emit the outcomes of these runs, late if others were emitted before; returns all of them."""
+        give_turn()
         refusal, language = session.get_or_make("about", lambda: about_response(record))
         scored = ScoredRecord(
             record=record,

@@ -25,6 +25,7 @@ from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.otel_context import context_of_worker
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import enable_turns
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
@@ -166,6 +167,7 @@ class QueueWorker(ABC):
             # Clients of providers would have Python start the program `uname`, by a fork of these libraries, which runs the
             # application's greenlets and the hooks of all others in the child.
             platform.uname().__dict__.setdefault("processor", platform.machine())
+        enable_turns()
         while not self._stopping.is_set():
             loop, error = call_guarded(_Loop, threads, self._note_error)
             if loop is not None:

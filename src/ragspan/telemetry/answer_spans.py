@@ -7,8 +7,6 @@ the start, and a negative time fails only when a whole batch is encoded, so reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from opentelemetry.trace import Link, Span, StatusCode, Tracer
 
 from ragspan.messages import ErrorReport
@@ -17,14 +15,15 @@ from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.otel_context import context_with, span_context_of
-from ragspan.telemetry.score_attributes import answer_groups, evaluation_groups, response_id
-from ragspan.telemetry.step_attributes import KINDS, essentials, step_groups, step_name
+from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, response_id
+from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
+from ragspan.turns import give_turn
 
 _ALL_TIME = (0, 2**63 - 1)
 _ANSWER_KINDS = {
-    True: (semconv.OPERATION_INVOKE_AGENT, semconv.KIND_AGENT, semconv.GEN_AI_AGENT_NAME),
-    False: (semconv.OPERATION_INVOKE_WORKFLOW, semconv.KIND_CHAIN, semconv.GEN_AI_WORKFLOW_NAME),
+    True: ("invoke_agent", "AGENT", "gen_ai.agent.name"),
+    False: ("invoke_workflow", "CHAIN", "gen_ai.workflow.name"),
 }
 """Operation, OpenInference's kind and the attribute of the name, of an agent's answers and of others."""
 
@@ -50,75 +49,61 @@ def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> S
         start_time=interval(record)[0],
         attributes=encodable(
             {
-                semconv.OPENINFERENCE_SPAN_KIND: kind,
-                semconv.GEN_AI_OPERATION_NAME: operation,
+                "openinference.span.kind": kind,
+                "gen_ai.operation.name": operation,
                 name: clean_name(record.name),
                 semconv.RECORD_ID: record.record_id,
-                semconv.FRAMEWORK: record.framework,
-                semconv.ANSWER_STATUS: record.status,
-                semconv.SESSION_ID: record.session_id,
-                semconv.GEN_AI_CONVERSATION_ID: record.session_id,
-                semconv.USER_ID: record.user_id if content.allows("spans") else None,
+                "ragspan.framework": record.framework,
+                "ragspan.answer.status": record.status,
+                "session.id": record.session_id,
+                "gen_ai.conversation.id": record.session_id,
+                "user.id": record.user_id if content.allows() else None,
             }
         ),
     )
 
 
-def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-    """Start the spans of all steps in the order of `record.steps`, tools first, each below its tool or else below the answer."""
+def write_outcomes(answer: Span, scored: ScoredRecord, options: EmitterOptions) -> None:
+    """Write the outcomes, and the error if there was one, on the answer's span."""
+    record = scored.record
+    set_within_limit(answer, answer_attributes(scored, options))
+    if record.status == "error":
+        _fail(answer, record.error_type, record.error, interval(record)[1], options)
+
+
+def add_steps(tracer: Tracer, answer: Span, record: RagRecord, content: ContentPolicy) -> None:
+    """Add the finished spans of all steps in the order of `record.steps`, tools first, each below its tool or else the answer."""
     spans: list[Span] = []
     tools = 0
     for step in record.steps:
+        give_turn()
+        started_ns, ended_ns = interval(step, interval(record))
         # A tool can only be inside one that began earlier.
         is_inside = step.within is not None and 0 <= step.within < tools
-        spans.append(
-            tracer.start_span(
-                step_name(step),
-                context=context_with(spans[step.within or 0] if is_inside else answer),
-                kind=KINDS[type(step)].span_kind,
-                start_time=interval(step, interval(record))[0],
-                attributes=encodable(essentials(step)),
-            )
+        start, rest = step_attributes(step, content)
+        span = tracer.start_span(
+            step_name(step),
+            context=context_with(spans[step.within or 0] if is_inside else answer),
+            kind=KINDS[type(step)][2],
+            start_time=started_ns,
+            attributes=encodable(start),
         )
+        spans.append(span)
         tools += isinstance(step, ToolCall)
-    return tuple(spans)
-
-
-def finish_answer(answer: Span, steps: Sequence[Span], scored: ScoredRecord, options: EmitterOptions) -> None:
-    """Write the outcomes on the answer's span, finish its children, and end it, also if something fails."""
-    record = scored.record
-    try:
-        set_within_limit(answer, answer_groups(scored, options))
-        if record.status == "error":
-            _fail(answer, record.error_type, record.error, interval(record)[1], options.content)
-        for span, step in zip(steps, record.steps, strict=False):
-            failure = None if step.error_type is None else error_type(step.error_type)
-            set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
-            if failure is not None:
-                _fail(span, step.error_type, step.error, interval(step, interval(record))[1], options.content)
-    finally:
-        end_answer(answer, steps, record)
-
-
-def end_answer(answer: Span, steps: Sequence[Span], record: RagRecord) -> None:
-    """End the spans, whatever they have."""
-    within = interval(record)
-    for span, step in zip(steps, record.steps, strict=False):
-        span.end(end_time=interval(step, within)[1])
-    answer.end(end_time=within[1])
+        failure = None if step.error_type is None else error_type(step.error_type)
+        set_within_limit(span, {"error.type": failure, **rest})
+        if failure is not None:
+            _fail(span, step.error_type, step.error, ended_ns, content)
+        span.end(end_time=ended_ns)
 
 
 def _fail(span: Span, kind: str | None, error: ErrorReport | None, at_ns: int, content: ContentPolicy) -> None:
     """Give the span the status ERROR, and the error's message if input and output are both allowed: it may quote them."""
     span.set_status(StatusCode.ERROR, error_type(kind))
-    if error is None or not all(content.allows("spans", hidden_as=hidden) for hidden in ("inputs", "outputs")):
+    if error is None or not (content.allows(hidden_as="inputs") and content.allows(hidden_as="outputs")):
         return
-    about = {
-        semconv.EXCEPTION_TYPE: clean_name(error.type),
-        semconv.EXCEPTION_MESSAGE: error.message,
-        semconv.EXCEPTION_STACKTRACE: error.stacktrace,
-    }
-    span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
+    about = {"exception.type": clean_name(error.type), "exception.message": error.message}
+    span.add_event("exception", encodable(about), timestamp=at_ns)
 
 
 def add_evaluation(
@@ -132,21 +117,21 @@ def add_evaluation(
     outcome = scored.outcomes[metric]
     _, ended_ns = interval(scored.record)
     span = tracer.start_span(
-        clean_name(f"{semconv.OPERATION_EVALUATION} {metric}"),
+        clean_name(f"evaluation {metric}"),
         context=context_with(target),
         start_time=ended_ns,
         links=[Link(span_context_of(target))],
         attributes=encodable(
             {
-                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
-                semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
+                "openinference.span.kind": "EVALUATOR",
+                "gen_ai.operation.name": "evaluation",
                 semconv.RECORD_ID: scored.record.record_id,
                 semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
-                semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
+                "gen_ai.response.id": response_id(scored.record),
             }
         ),
     )
-    set_within_limit(span, evaluation_groups(scored, metric, options))
+    set_within_limit(span, evaluation_attributes(scored, metric, options))
     if isinstance(outcome, MetricFailure):
         span.set_status(StatusCode.ERROR, error_type(outcome.error_type))
     span.end(end_time=ended_ns)

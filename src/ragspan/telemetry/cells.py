@@ -6,6 +6,7 @@ cell asked follows from when the answer began: cells run one after the other.
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 import threading
@@ -27,23 +28,21 @@ _HTML = '<pre style="white-space:pre-wrap;margin:0;line-height:1.35">{code}</pre
 
 @dataclass(eq=False)
 class _Cell:
-    parent: Any
-    """The header of the message that runs it."""
     began_ns: int
+    submitted: int
+    """Answers that the engines had been given when it began."""
     cards: list[Text] = field(default_factory=list)
     output_id: str | None = None
-    submitted: int = 0
-    """Answers that the engines had been given when it began."""
 
 
 class Cells:
     """The cells of the notebook that this process runs."""
 
     def __init__(self, shell: Any) -> None:
-        self._kernel = shell.kernel
+        self._display: Any = importlib.import_module("IPython.display").display
         self._lock = threading.Lock()
         self._engines: list[Engine] = []
-        self._cells = [_Cell(self._kernel.get_parent(), 0)]
+        self._cells = [_Cell(0, 0)]
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._end)
 
@@ -51,7 +50,7 @@ class Cells:
     def of_notebook(cls) -> Cells | None:
         """Those of this process; None where it is not a notebook's kernel."""
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        if not hasattr(getattr(shell, "kernel", None), "get_parent"):
+        if getattr(shell, "kernel", None) is None:
             return None
         made: Cells = shell.__dict__.setdefault("_ragspan_cells", None) or cls(shell)
         shell.__dict__["_ragspan_cells"] = made
@@ -70,7 +69,7 @@ class Cells:
 
     def _begin(self, *_: Any) -> None:
         with self._lock:
-            self._cells.append(_Cell(self._kernel.get_parent(), time.time_ns(), submitted=self._submitted()))
+            self._cells.append(_Cell(time.time_ns(), self._submitted()))
             del self._cells[:-_MOST]
 
     def _end(self, *_: Any) -> None:
@@ -90,15 +89,5 @@ class Cells:
         html = console.export_html(inline_styles=True, code_format=_HTML, clear=False)
         is_new = cell.output_id is None
         cell.output_id = cell.output_id or uuid.uuid4().hex
-        self._kernel.session.send(
-            self._kernel.iopub_socket,
-            "display_data" if is_new else "update_display_data",
-            content={
-                "data": {"text/plain": shown.plain, "text/html": html},
-                "metadata": {},
-                "transient": {"display_id": cell.output_id},
-            },
-            # An output is of the cell that asked. Its updates are sent with whatever runs now: tools look no further.
-            parent=cell.parent if is_new else self._kernel.get_parent(),
-            ident=b"display_data",
-        )
+        content = {"text/plain": shown.plain, "text/html": html}
+        self._display(content, raw=True, display_id=cell.output_id, update=not is_new)

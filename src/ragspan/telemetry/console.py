@@ -6,7 +6,6 @@ Nothing of it leaves the machine, so a card shows question, response and reasons
 from __future__ import annotations
 
 import contextlib
-import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from ragspan.counted import counted
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.cells import Cells
-from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import Engine, ScoreEmitter
 from ragspan.telemetry.values import bounded, legible
 
@@ -32,7 +31,7 @@ _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard 
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConsoleEmitter(ContentOptions, ScoreEmitter):
+class ConsoleEmitter(ContentPolicy, ScoreEmitter):
     """Prints scored answers, in colours on a terminal and as plain lines elsewhere; in Jupyter in the cell that asked.
 
     Texts are shown unless `capture_content`, or `RAGSPAN_CAPTURE_CONTENT`, is false: they stay on the machine.
@@ -46,9 +45,8 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
     _has_hinted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        if self.capture_content is None:
-            set_by_variable = Settings.from_environment().capture_content
-            self.capture_content = True if set_by_variable is None else set_by_variable
+        if self.capture_content is None and Settings.from_environment().capture_content is None:
+            self.capture_content = True
         super().__post_init__()
         self._cells = Cells.of_notebook() if self.file is None else None
 
@@ -65,33 +63,28 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
             return
         with contextlib.suppress(OSError, ValueError):
             console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
-            rendered = io.StringIO()  # Rich ends the program when it writes to a closed pipe
-            Console(file=rendered, highlight=False, width=console.width, force_terminal=console.is_terminal).print(
-                card, soft_wrap=True
-            )
-            file.write(rendered.getvalue())
+            with console.capture() as captured:  # Rich ends the program when it writes to a closed pipe
+                console.print(card, soft_wrap=True)
+            file.write(captured.get())
             file.flush()
 
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
-        record, outcomes, is_shown = scored.record, scored.outcomes, self.content.allows("spans")
+        record, outcomes, is_shown = scored.record, scored.outcomes, self.allows()
         title = Text(shortened(record.name), style="bold")
         title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
-        marks = (
-            record.status if record.status != "complete" else "",
-            "the response is a refusal" if scored.refusal else "",
-            "late scores" if scored.late else "",
-        )
-        yield title.append("".join(f"  {mark}" for mark in marks if mark), style="yellow")
+        title.append("" if record.status == "complete" else f"  {record.status}", style="yellow")
+        title.append("  the response is a refusal" if scored.refusal else "", style="yellow")
+        yield title.append("  late scores" if scored.late else "", style="yellow")
         if not scored.late:
             yield from text_lines(record) if is_shown else ()
-            yield Text(f"  {'contexts':<20} ").append(contexts_found(record), style="dim")
-        reasons = {None if isinstance(one, Score) else reason_of(one) for one in outcomes.values()}
+            yield Text(f"  {'contexts':<20} ").append(_contexts_found(record), style="dim")
+        reasons = {None if isinstance(one, Score) else _reason_of(one) for one in outcomes.values()}
         if len(outcomes) > 1 and len(reasons) == 1 and (reason := next(iter(reasons))):  # one line for all metrics
             yield Text(f"  {'not scored':<20} -    ").append(shortened(reason), style="yellow")
             outcomes = {}
         said: set[str | None] = set()
         for metric, outcome in outcomes.items():
-            explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
+            explanation = self.explanation(outcome) if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, None if explanation in said else explanation))
             said.add(explanation)
         judges = dict.fromkeys(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))
@@ -109,7 +102,7 @@ def text_lines(record: RagRecord) -> Iterator[Text]:
             yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
 
 
-def contexts_found(record: RagRecord) -> str:
+def _contexts_found(record: RagRecord) -> str:
     """How many contexts there are, and where they came from."""
     if record.contexts is None:
         why = f": {record.contexts_unknown}" if record.contexts_unknown else ""
@@ -126,13 +119,13 @@ def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text
     line = Text(f"{metric:<20}")
     if not isinstance(outcome, Score):
         style = "yellow" if isinstance(outcome, MetricFailure) else "dim"
-        return line.append(f" -    {shortened(reason_of(outcome))}", style=style)
+        return line.append(f" -    {shortened(_reason_of(outcome))}", style=style)
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
     most = _MAX_FINDING if outcome.label == "pass" else _MAX_REASON
     return line.append(f"  {shortened(explanation, most)}", style="dim") if explanation else line
 
 
-def reason_of(outcome: Outcome) -> str:
+def _reason_of(outcome: Outcome) -> str:
     """Why there is no score, in one of few words."""
     if isinstance(outcome, NotApplicable) and outcome.reason == "answer_error" and outcome.detail:
         return f"answer_error: {outcome.detail}"

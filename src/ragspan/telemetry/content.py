@@ -7,10 +7,10 @@ score's evidence, for all metrics and judges. `Score.explanation` itself stays a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
-from ragspan.arguments import FLAG, SECONDS, Rule, choice, whole
+from ragspan.arguments import FLAG, SECONDS, Rule, choice
 from ragspan.config import (
     DIMENSION_NAMES,
     CaptureContent,
@@ -24,94 +24,19 @@ from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating,
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
-from ragspan.telemetry.values import MAX_TEXT_CHARS, clean_name
+from ragspan.telemetry.values import clean_name
 
 MAX_DIMENSION_VALUES = 50
 """Values of one dimension in each process's metrics. Each value is a time series of its own."""
+_MAX_EXPLANATION_CHARS = 1000
 # `"false"` is true to Python, and would send users' texts.
 _CAPTURE_CONTENT = Rule(
     "True, False, 'spans' or 'events'", lambda value: isinstance(value, bool) or value in get_args(ContentPlace)
 )
-_EXPLANATIONS = Rule("True, False or None", FLAG.or_none().fits)
-_CHARS = Rule(
-    f"a whole number from 1 to {MAX_TEXT_CHARS} (explanations=False leaves them out)", whole(1, MAX_TEXT_CHARS).fits
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ContentPolicy:
-    """The policy of one emitter, from its arguments (see `ContentOptions`) and from the environment.
-
-    Raises:
-        ConfigurationError: an argument or the environment has a value that is not allowed.
-    """
-
-    capture_content: CaptureContent | None = None
-    explanations: bool | None = None
-    max_explanation_chars: int = 1000
-    hidden: frozenset[HiddenContent] = field(default_factory=hidden_content)
-    """What OpenInference's variables hide, even with `capture_content`."""
-
-    def __post_init__(self) -> None:
-        settings = Settings.from_environment()
-        if self.capture_content is None:
-            object.__setattr__(self, "capture_content", settings.capture_content or False)
-        if self.explanations is None:
-            object.__setattr__(self, "explanations", settings.explanations)
-        _CAPTURE_CONTENT.check_fields(self, "capture_content")
-        _EXPLANATIONS.check_fields(self, "explanations")
-        _CHARS.check_fields(self, "max_explanation_chars")
-
-    def allows(self, place: ContentPlace, *, hidden_as: HiddenContent | None = None) -> bool:
-        """Whether a user's text may go there; `hidden_as` is OpenInference's kind of text."""
-        return self.capture_content in {True, place} and hidden_as not in self.hidden
-
-    def explanation(self, score: Score, place: ContentPlace = "spans") -> str | None:
-        """The explanation of a score for this place; None if there is none. A backend's own scores count as spans."""
-        if self.explanations is False:
-            return None
-        text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
-        return clean_name(text, self.max_explanation_chars) if text else None
-
-
-@dataclass(frozen=True, slots=True)
-class Dimensions:
-    """The entries of a record's metadata that go on spans, events and metrics: a release, a prompt's version, a tenant.
-
-    Any number of threads may use it. Two that add a value at the same moment may exceed the limit by one.
-
-    Raises:
-        ConfigurationError: a name cannot be a key, or there are too many.
-    """
-
-    names: Sequence[str] = ()
-    """Keys of the metadata, at most five."""
-    _values: dict[str, dict[str, None]] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        DIMENSION_NAMES.check("dimensions", self.names)
-        object.__setattr__(self, "names", tuple(self.names))
-
-    def of(self, record: RagRecord) -> dict[str, str]:
-        """The attributes of spans and events: the record's values, as text."""
-        values = ((name, record.metadata.get(name)) for name in self.names)
-        found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
-        return {semconv.DIMENSION + name: clean_name(str(value)) for name, value in found}
-
-    def bounded(self, record: RagRecord) -> Mapping[str, str]:
-        """The attributes of metrics: the first values of each dimension, and `_OTHER` for all later ones."""
-        attributes = self.of(record)
-        for name, value in attributes.items():
-            known = self._values.setdefault(name, {})
-            if len(known) < MAX_DIMENSION_VALUES:
-                known[value] = None
-            if value not in known:
-                attributes[name] = semconv.DIMENSION_OTHER
-        return attributes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ContentOptions:
+class ContentPolicy:
     """A base for emitters, which are dataclasses: what of the users' texts they may send.
 
     Raises:
@@ -125,22 +50,33 @@ class ContentOptions:
     explanations: bool | None = None
     """True sends the judges' explanations unchanged, with quotes of users' texts; False sends none. None reads
     `RAGSPAN_EXPLANATIONS`; without it, explanations have quotes where content goes, and counts and places elsewhere."""
-    max_explanation_chars: int = 1000
-    """The longest explanation, 1 to 8192. Longer ones are cut."""
-    content: ContentPolicy = field(init=False)
-    """What these allow."""
 
     def __post_init__(self) -> None:
-        self.content = ContentPolicy(
-            capture_content=self.capture_content,
-            explanations=self.explanations,
-            max_explanation_chars=self.max_explanation_chars,
-        )
-        self.capture_content, self.explanations = self.content.capture_content, self.content.explanations
+        settings, self._hidden = Settings.from_environment(), hidden_content()
+        if self.capture_content is None:
+            self.capture_content = settings.capture_content or False
+        if self.explanations is None:
+            self.explanations = settings.explanations
+        _CAPTURE_CONTENT.check_fields(self, "capture_content")
+        FLAG.or_none().check_fields(self, "explanations")
+
+    def allows(self, place: ContentPlace = "spans", *, hidden_as: HiddenContent | None = None) -> bool:
+        """Whether a user's text may go there; `hidden_as` is OpenInference's kind of text."""
+        return self.capture_content in {True, place} and hidden_as not in self._hidden
+
+    def explanation(self, score: Score, place: ContentPlace = "spans") -> str | None:
+        """The explanation of a score for this place, at most 1000 characters; None if there is none.
+
+        A backend's own scores count as spans.
+        """
+        if self.explanations is False:
+            return None
+        text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
+        return clean_name(text, _MAX_EXPLANATION_CHARS) if text else None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EmitterOptions(ContentOptions):
+class EmitterOptions(ContentPolicy):
     """The options of `OTelEmitter`."""
 
     score_wait: float = 10.0
@@ -152,17 +88,33 @@ class EmitterOptions(ContentOptions):
     dimensions: Sequence[str] = ()
     """Keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release, a prompt's
     version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`."""
-    openinference: bool = True
-    """Write each score on a span a second time, as an OpenInference evaluation."""
-    dimension_values: Dimensions = field(init=False)
-    """Those of a record."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        FLAG.check_fields(self, "openinference")  # `"false"` is true to Python
         choice(*get_args(SpanStyle)).check_fields(self, "spans")
         SECONDS.check_fields(self, "score_wait")
-        self.dimension_values = Dimensions(self.dimensions)
+        DIMENSION_NAMES.check_fields(self, "dimensions")
+        self._known: dict[str, dict[str, None]] = {}
+
+    def dimensions_of(self, record: RagRecord) -> dict[str, str]:
+        """The attributes of spans and events for the dimensions: the record's values, as text."""
+        values = ((name, record.metadata.get(name)) for name in self.dimensions)
+        found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
+        return {f"ragspan.dimension.{name}": clean_name(str(value)) for name, value in found}
+
+    def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
+        """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones.
+
+        Any number of threads may use it. Two that add a value at the same moment may exceed the limit by one.
+        """
+        attributes = self.dimensions_of(record)
+        for name, value in attributes.items():
+            known = self._known.setdefault(name, {})
+            if len(known) < MAX_DIMENSION_VALUES:
+                known[value] = None
+            if value not in known:
+                attributes[name] = semconv.DIMENSION_OTHER
+        return attributes
 
 
 def without_quotes(score: Score) -> str | None:

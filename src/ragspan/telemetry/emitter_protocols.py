@@ -18,17 +18,9 @@ class Engine(Protocol):
     """An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
 
     @property
-    def exit_timeout(self) -> float:
-        """Seconds that the end of the process may wait for it."""
-        ...
-
-    def flush(self, timeout: float) -> bool:
-        """Finish its work within so many seconds; False if something may be left."""
-        ...
-
-    def stats(self) -> Any:
-        """Its `EngineStats`."""
-        ...
+    def exit_timeout(self) -> float: ...
+    def flush(self, timeout: float) -> bool: ...
+    def stats(self) -> Any: ...
 
 
 class AnswerHandle(Protocol):
@@ -128,6 +120,5 @@ def emitter_class(name: str) -> Any:
         ConfigurationError: no package registers one, or it cannot be imported.
     """
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
-    return load_part(
-        _EMITTERS, name, f"there is no emitter {name!r} here{meant(name, known)}; there are: {', '.join(known)}"
-    )
+    missing = f"there is no emitter {name!r} here{meant(name, known)}; there are: {', '.join(known)}"
+    return load_part(_EMITTERS, name, missing)

@@ -13,27 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ragspan.addresses import cause_in, shown_url
 from ragspan.arguments import meant, one_of
 from ragspan.config import variable
+from ragspan.counted import counted
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-    from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.sdk.trace.id_generator import IdGenerator
+    from opentelemetry.sdk.trace import TracerProvider
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 ExporterMaker: TypeAlias = "Callable[[Signal, EntryPoint], Any]"
 
 _BY_PROTOCOL = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 GRPC_PORT, HTTP_PORT = 4317, 4318
-_ITEMS = {"traces": "spans", "metrics": "metrics", "logs": "logs"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,28 +40,22 @@ class EnvironmentProviders:
 
     tracer_provider: TracerProvider
     meter_provider: MeterProvider
-    logger_provider: LoggerProvider | None
-    """None if no exporter of logs is named."""
+    logger_provider: LoggerProvider
 
     def shutdown(self) -> None:
         """Send what is left, and close them."""
         for provider in (self.tracer_provider, self.meter_provider, self.logger_provider):
-            if provider is not None:
-                provider.shutdown()
+            provider.shutdown()
 
 
 def providers_from_environment(
-    *,
-    make: ExporterMaker | None = None,
-    processor: Callable[[Sequence[SpanExporter]], SpanProcessor] | None = None,
-    id_generator: IdGenerator | None = None,
+    *, make: ExporterMaker | None = None, tracer_provider: TracerProvider | None = None
 ) -> EnvironmentProviders:
     """New providers with the exporters that the environment names.
 
     Args:
         make: makes each exporter; by default `make_exporter`.
-        processor: makes one processor for all exporters of spans, in place of a batch processor for each.
-        id_generator: in place of the SDK's own.
+        tracer_provider: in place of a new one.
 
     Raises:
         ConfigurationError: a named exporter is not installed, or the protocol is unknown.
@@ -71,14 +63,12 @@ def providers_from_environment(
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    tracers = TracerProvider(id_generator=id_generator, shutdown_on_exit=False)
-    made = exporters("traces", make)
-    for one in map(BatchSpanProcessor, made) if processor is None else [processor(made)]:
-        tracers.add_span_processor(one)
+    if tracer_provider is None:
+        tracer_provider = TracerProvider(shutdown_on_exit=False)
+        for one in exporters("traces", make):
+            tracer_provider.add_span_processor(BatchSpanProcessor(one))
     return EnvironmentProviders(
-        tracer_provider=tracers,
-        meter_provider=meter_provider(make),
-        logger_provider=logger_provider(make) if exporter_names("logs") else None,
+        tracer_provider=tracer_provider, meter_provider=meter_provider(make), logger_provider=logger_provider(make)
     )
 
 
@@ -99,7 +89,7 @@ def logger_provider(make: ExporterMaker | None = None, *, shutdown_on_exit: bool
 
     provider = LoggerProvider(shutdown_on_exit=shutdown_on_exit)
     for exporter in exporters("logs", make):
-        provider.add_log_record_processor(BatchLogRecordProcessor(cast("Any", exporter)))
+        provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     return provider
 
 
@@ -142,7 +132,7 @@ def why_no_spans() -> str | None:
 
 def endpoint(signal: Signal) -> str | None:
     """The OTLP endpoint that the environment sets for a signal, unchanged."""
-    return variable(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT") or variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+    return variable(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 def exporter_of(signal: Signal, name: str) -> EntryPoint:
@@ -166,13 +156,10 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     found = next((installed[candidate] for candidate in candidates if candidate in installed), None)
     if found is not None:
         return found
-    asked, guess = (name, meant(name, ["otlp", *installed])) if name != "otlp" else (candidates[0], "")
-    package = (
-        f"opentelemetry-exporter-{asked.replace('_', '-')}" if asked == _BY_PROTOCOL["grpc"] else "'ragspan[otlp]'"
-    )
     raise ConfigurationError(
-        f"{asking} asks for the exporter {asked!r}, but none is installed{guess}; there are: "
-        f"{', '.join(sorted(installed)) or 'none'}; for otlp: pip install {package}"
+        f"{asking} asks for the exporter {candidates[0]!r}, but none is installed{meant(name, ['otlp', *installed])}; there "
+        f"are: {', '.join(sorted(installed)) or 'none'}; for otlp: pip install 'ragspan[otlp]', and for its protocol grpc: "
+        "pip install opentelemetry-exporter-otlp-proto-grpc"
     )
 
 
@@ -182,48 +169,51 @@ def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
     if entry.name not in _BY_PROTOCOL.values():
         return made
     usual = f"http://localhost:{GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else HTTP_PORT}"
-    what, address, export = _ITEMS[signal], shown_url(endpoint(signal) or usual), made.export
-    line = "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s"
+    address, export, lost = shown_url(endpoint(signal) or usual), made.export, 0
 
-    def exported(*arguments: Any, **named: Any) -> Any:
-        with hearing(lambda cause: _log.report(f"{what} {address}", line, what, address, cause)):
-            return export(*arguments, **named)
+    def exported(batch: Any, *arguments: Any, **named: Any) -> Any:
+        nonlocal lost
+        with hearing() as causes:
+            result = export(batch, *arguments, **named)
+        if causes and getattr(result, "name", "") != "SUCCESS":
+            what = "spans" if signal == "traces" else signal
+            lost += sum("ragspan.answer.status" in (getattr(one, "attributes", None) or ()) for one in batch)
+            told = f"; the spans of {counted(lost, 'answer')} are lost so far" if lost else ""
+            line = "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s%s"
+            _log.report(f"{signal} {address}", line, what, address, causes[0], told)
+        return result
 
     made.export = exported
     return made
 
 
 _GIVEN_UP = "due to timeout"  # says this of every batch that it gives up, whatever the cause was
-_hears: ContextVar[Callable[[str], bool] | None] = ContextVar("ragspan_export_hears", default=None)
+_causes: ContextVar[list[str] | None] = ContextVar("ragspan_export_causes", default=None)
 _log = ThrottledLog()
 
 
 @contextlib.contextmanager
-def hearing(on_cause: Callable[[str], None]) -> Iterator[None]:
-    """Tell why an endpoint cannot be reached, when an exporter would first log it inside, and let it log nothing from then on.
+def hearing() -> Iterator[list[str]]:
+    """Collect why an endpoint cannot be reached, by what an exporter would log inside, and let it log nothing from then on.
 
     Only what is logged inside is touched, in its own thread: exporters that the application has made log as ever.
     """
-    is_told = False
-
-    def hear(words: str) -> bool:
-        nonlocal is_told
-        cause = None if is_told else cause_in(words.replace(_GIVEN_UP, ""))
-        if cause is not None:
-            is_told = True
-            on_cause(cause)
-        return is_told
-
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("opentelemetry.exporter.")]:
         logging.getLogger(name).addFilter(_is_not_heard)  # which is added once
-    token = _hears.set(hear)
+    causes: list[str] = []
+    token = _causes.set(causes)
     try:
-        yield
+        yield causes
     finally:
-        _hears.reset(token)
+        _causes.reset(token)
 
 
 def _is_not_heard(record: logging.LogRecord) -> bool:
     """A filter of the exporters' loggers."""
-    hear = _hears.get()
-    return hear is None or record.levelno < logging.WARNING or not hear(record.getMessage())
+    causes = _causes.get()
+    if causes is None or record.levelno < logging.WARNING:
+        return True
+    cause = cause_in(record.getMessage().replace(_GIVEN_UP, ""))
+    if cause is not None:
+        causes.append(cause)
+    return not causes

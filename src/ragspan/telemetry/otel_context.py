@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import re
 from collections.abc import Iterator
 
 from opentelemetry import context as otel_context
@@ -21,9 +20,6 @@ from opentelemetry.trace import (
 )
 
 from ragspan.records import SpanAnchor
-
-_TRACE_STATE = re.compile(r"[\x20-\x7e]{1,8192}")
-"""What a trace state can look like. OpenTelemetry logs a warning for each header that it cannot read."""
 
 # OpenTelemetry has no public name for these keys, so a release may drop them. Instrumentations read the first one (early
 # versions read the plain one); those of HTTP clients read the last one, too.
@@ -54,13 +50,12 @@ def current_anchor(context: Context | None = None) -> SpanAnchor | None:
 
 def span_context_of(anchor: SpanAnchor) -> SpanContext:
     """The anchor in OpenTelemetry's form, with every flag; its `is_valid` is False if an id is out of range."""
-    state = anchor.trace_state
     return SpanContext(
         trace_id=anchor.trace_id,
         span_id=anchor.span_id,
         is_remote=anchor.is_remote,  # samplers may treat the two kinds of parent differently
         trace_flags=TraceFlags(anchor.trace_flags & 0xFF),
-        trace_state=TraceState.from_header([state]) if _TRACE_STATE.fullmatch(state) else TraceState(),
+        trace_state=TraceState.from_header([anchor.trace_state]) if anchor.trace_state else TraceState(),
     )
 
 
@@ -94,9 +89,7 @@ def suppressed() -> Iterator[None]:
 
     Enter and leave it in the same task: OpenTelemetry's context belongs to a task.
     """
-    quiet = otel_context.get_current()
-    for key in (_KEY, _PLAIN_KEY, _HTTP_KEY):
-        quiet = otel_context.set_value(key, value=True, context=quiet)
+    quiet = Context({**otel_context.get_current(), **dict.fromkeys((_KEY, _PLAIN_KEY, _HTTP_KEY), True)})
     token = otel_context.attach(quiet)
     try:
         yield

@@ -3,7 +3,8 @@
 Guarantees:
 - It keeps only the spans of answers that are being scored. Each is ended once, by its handle or by `shutdown`.
 - `flush` and `shutdown` may be called from any thread. The engine limits how long it waits for them.
-- The providers belong to the application: they are flushed, never shut down.
+- The providers belong to the application: they are flushed, never shut down. Those that it sets after our engine was made are
+  followed: what the API's own defaults give out until then goes to them.
 - The child of a fork starts with no spans: the parent ends those that it had.
 """
 
@@ -13,25 +14,27 @@ import time
 import weakref
 from dataclasses import dataclass
 
-from opentelemetry import trace
+from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
+from ragspan.arguments import has_methods
 from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.answer_spans import add_evaluation, end_answer, finish_answer, start_answer, start_steps
+from ragspan.telemetry.answer_spans import add_evaluation, add_steps, interval, start_answer, write_outcomes
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Engine
 from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid
-from ragspan.telemetry.providers import Providers, exports_spans
+from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope
 from ragspan.telemetry.score_attributes import event_attributes, measured
 from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
 
+_SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _NO_TRACER_PROVIDER = (
     "There is no span to write scores on, because no TracerProvider is set up: call ragspan.configure() at the start of the "
     "program, or set up OpenTelemetry; RAGSPAN_EMITTERS=console prints scores."
@@ -60,8 +63,18 @@ class OTelEmitter(EmitterOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.providers = Providers(self.tracer_provider, self.meter_provider, self.logger_provider)
-        self._log = ThrottledLog()
+        for name in ("tracer", "meter", "logger"):
+            rule = has_methods(f"a provider, with a method get_{name}, or None", f"get_{name}").or_none()
+            rule.check_fields(self, f"{name}_provider")
+        self.tracer = (self.tracer_provider or trace.get_tracer_provider()).get_tracer(*scope())
+        self.event_logger = (self.logger_provider or _logs.get_logger_provider()).get_logger(*scope())
+        self.histogram = meter_of(self.meter_provider or metrics.get_meter_provider()).create_histogram(
+            semconv.METRIC_SCORE,
+            unit="1",
+            description="Scores of answers, from 0 to 1.",
+            explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
+        )
+        self.log = ThrottledLog()
         self._has_warned = False
         self.is_closed = False
         self.exports_spans = True
@@ -71,13 +84,18 @@ class OTelEmitter(EmitterOptions):
         watch_forks(self, OTelEmitter._forget)
 
     def _forget(self) -> None:
-        self.unfinished: dict[_AnswerSpan, tuple[Span, tuple[Span, ...]]] = {}
+        self.unfinished: dict[_AnswerSpan, Span] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether somebody reads the histogram."""
+        return is_read(self.meter_provider or metrics.get_meter_provider())
 
     def is_used_by(self, engine: Engine) -> None:
         """Have this engine finish its work before the provider of spans is shut down."""
         self._engines.add(engine)
-        exports_spans(self.tracer_provider or trace.get_tracer_provider(), self._engines, self._log)
+        exports_spans(self.tracer_provider or trace.get_tracer_provider(), self._engines, self.log)
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
@@ -88,29 +106,23 @@ class OTelEmitter(EmitterOptions):
             return _AnswerSpan(self, record, None)
         # The global one may have been set since.
         provider = self.tracer_provider or trace.get_tracer_provider()
-        self.exports_spans = exports_spans(provider, self._engines, self._log)
+        self.exports_spans = exports_spans(provider, self._engines, self.log)
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
         if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
             self._has_warned = True
-            self._log.report("traced_twice", _TRACED_TWICE)
-        span = start_answer(self.providers.tracer, record, self.content)
+            self.log.report("traced_twice", _TRACED_TWICE)
+        span = start_answer(self.tracer, record, self)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
-            if not self.providers.has_metrics:
+            if not self.is_measured:
                 why = why_no_spans()
-                self._log.report("no_tracer_provider", *([_SWITCHED_OFF, why] if why else [_NO_TRACER_PROVIDER]))
+                self.log.report("no_tracer_provider", *([_SWITCHED_OFF, why] if why else [_NO_TRACER_PROVIDER]))
             return _AnswerSpan(self, record, None)
         answer = _AnswerSpan(self, record, anchor_of_span(span))
         if span.is_recording():
-            steps: tuple[Span, ...] = ()
-            try:
-                steps = start_steps(self.providers.tracer, span, record)
-            except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
-                kind = type(error).__name__
-                self._log.report("steps", "the spans of an answer's steps could not be started: %s", kind)
-            self.unfinished[answer] = span, steps
+            self.unfinished[answer] = span
         return answer
 
     def flush(self, timeout: float) -> bool:
@@ -118,7 +130,12 @@ class OTelEmitter(EmitterOptions):
 
         If an exporter hangs, this can take longer than `timeout` seconds. The engine calls it in a thread, and stops waiting.
         """
-        return self.providers.flush(timeout)
+        providers = (
+            self.tracer_provider or trace.get_tracer_provider(),
+            self.meter_provider or metrics.get_meter_provider(),
+            self.logger_provider or _logs.get_logger_provider(),
+        )
+        return flush_all(providers, timeout)
 
     def shutdown(self, timeout: float) -> None:
         """End the spans of the unfinished answers without scores, flush, and emit nothing more."""
@@ -143,19 +160,22 @@ class _AnswerSpan:
         if emitter.is_closed:
             return False
         has_span = self.span is not None and self.span.sampled and emitter.exports_spans
-        return has_span or emitter.providers.has_metrics or emitter.providers.has_events
+        return has_span or emitter.is_measured or is_read(emitter.logger_provider or _logs.get_logger_provider())
 
     def finish(self, scored: ScoredRecord) -> None:
         """Write the outcomes on the answer's span and end it. If the span is not ours, add evaluation spans below it."""
         if self.emitter.is_closed:
             self.abandon()
             return
-        spans = self.emitter.unfinished.pop(self, None)
-        if spans is not None:
-            finish_answer(*spans, scored, self.emitter)
+        span = self.emitter.unfinished.pop(self, None)
+        if span is not None:
+            try:
+                write_outcomes(span, scored, self.emitter)
+            finally:
+                self._end(span)
         elif self.emitter.spans == "scores":
             self._add_evaluations(scored)
-        self._signal(scored, None if spans is None else spans[0])
+        self._signal(scored, span)
 
     def late(self, scored: ScoredRecord) -> None:
         """Write the outcomes on evaluation spans below the answer's."""
@@ -165,9 +185,17 @@ class _AnswerSpan:
 
     def abandon(self) -> None:
         """End the spans as they are."""
-        spans = self.emitter.unfinished.pop(self, None)
-        if spans is not None:
-            end_answer(*spans, self.record)
+        span = self.emitter.unfinished.pop(self, None)
+        if span is not None:
+            self._end(span)
+
+    def _end(self, span: Span) -> None:
+        try:
+            add_steps(self.emitter.tracer, span, self.record, self.emitter)
+        except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
+            line = "the spans of an answer's steps could not be made: %s"
+            self.emitter.log.report("steps", line, type(error).__name__)
+        span.end(end_time=interval(self.record)[1])
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
         target, options = self.span or self.record.parent, self.emitter
@@ -176,24 +204,24 @@ class _AnswerSpan:
         for metric, outcome in scored.outcomes.items():
             # With `spans="scores"` an answer without scores gets no spans.
             if options.spans == "answer" or not isinstance(outcome, NotApplicable):
-                add_evaluation(self.emitter.providers.tracer, target, scored, metric, options)
+                add_evaluation(options.tracer, target, scored, metric, options)
 
     def _signal(self, scored: ScoredRecord, own: Span | None = None) -> None:
         """Send events and measurements that point at the answer's span, so that logs and exemplars lead to it.
 
         If the answer is not sampled, no backend has its span, so they point at its parent.
         """
-        providers, dimensions = self.emitter.providers, self.emitter.dimension_values.bounded(scored.record)
+        emitter, dimensions = self.emitter, self.emitter.bounded_dimensions(scored.record)
         is_sampled = self.span is not None and self.span.sampled
         context = context_with((own or self.span) if is_sampled else self.record.parent)
         for metric, outcome in scored.outcomes.items():
             if isinstance(outcome, (Score, MetricFailure)):
-                providers.event_logger.emit(
+                emitter.event_logger.emit(
                     timestamp=time.time_ns(),
                     context=context,
-                    event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
-                    attributes=encodable(event_attributes(scored, metric, self.emitter)),
+                    event_name="gen_ai.evaluation.result",
+                    attributes=encodable(event_attributes(scored, metric, emitter)),
                 )
             if isinstance(outcome, Score):
                 for value, attributes in measured(metric, outcome, scored.asked):
-                    providers.score_histogram.record(value, encodable({**attributes, **dimensions}), context)
+                    emitter.histogram.record(value, encodable({**attributes, **dimensions}), context)

@@ -1,7 +1,4 @@
-"""The OpenTelemetry providers that we write to: those that an emitter was given, or else the global ones.
-
-An application may set its global providers after ragspan's engine was made. What the API's own defaults give out until then
-follows them.
+"""The OpenTelemetry providers that we write to: flushed, waited for at their end, and asked whether anybody reads them.
 
 Many programs end with `provider.shutdown()`. Answers may wait for their scores then, and a provider that is shut down drops the
 spans that end after it. So before a provider's own processors shut down, engines that write there get their `exit_timeout` to
@@ -17,22 +14,18 @@ import sys
 import time
 import weakref
 from collections.abc import Iterable
-from importlib import metadata
+from importlib.metadata import version
 from typing import Any
 
-from opentelemetry import _logs, metrics, trace
-from opentelemetry._logs import LoggerProvider
+from opentelemetry import trace
 from opentelemetry.metrics import Meter, MeterProvider
-from opentelemetry.trace import TracerProvider
 
-from ragspan.arguments import has_methods
 from ragspan.process import in_use
 from ragspan.telemetry import semconv
 from ragspan.telemetry.emitter_protocols import Engine
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog, log_line
 
-SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
 _OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _TOO_EARLY = "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
@@ -53,10 +46,10 @@ def flush_spans(timeout: float) -> bool:
     What an exporter cannot send now stays with it, and is not waited for.
     """
     with suppressed():
-        return _flush_all(in_use.provider_ends, timeout, until_refused=True)
+        return flush_all(in_use.provider_ends, timeout, until_refused=True)
 
 
-def _flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
+def flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
     """Flush the providers one after the other, then the exporters that keep spans, like `how`; True if all succeeded."""
     ends_at, is_done = time.monotonic() + timeout, True
     flushed: list[tuple[Any, dict[str, bool]]] = [
@@ -71,49 +64,6 @@ def _flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
             is_done = False
             log_line(logging.WARNING, "flushing %s failed: %s", type(one).__name__, type(error).__name__)
     return is_done
-
-
-class Providers:
-    """Tracer, logger and histogram of the providers; None means the global provider.
-
-    Raises:
-        ConfigurationError: an argument is not a provider, but for instance a tracer.
-    """
-
-    def __init__(
-        self,
-        tracer_provider: TracerProvider | None,
-        meter_provider: MeterProvider | None,
-        logger_provider: LoggerProvider | None,
-    ) -> None:
-        self._given = {"tracer": tracer_provider, "meter": meter_provider, "logger": logger_provider}
-        for name, given in self._given.items():
-            rule = has_methods(f"a provider, with a method get_{name}, or None", f"get_{name}").or_none()
-            rule.check(f"{name}_provider", given)
-        scope = semconv.SCOPE, own_version(), semconv.SCHEMA_URL
-        self.tracer = (tracer_provider or trace.get_tracer_provider()).get_tracer(*scope)
-        self.event_logger = (logger_provider or _logs.get_logger_provider()).get_logger(*scope)
-        self.score_histogram = meter_of(meter_provider or metrics.get_meter_provider()).create_histogram(
-            semconv.METRIC_SCORE,
-            unit="1",
-            description="Scores of answers, from 0 to 1.",
-            explicit_bucket_boundaries_advisory=SCORE_BUCKETS,
-        )
-
-    @property
-    def has_metrics(self) -> bool:
-        """Whether scores are measured, and somebody reads them."""
-        return _is_read(self._given["meter"] or metrics.get_meter_provider())
-
-    @property
-    def has_events(self) -> bool:
-        """Whether somebody gets the events of scores."""
-        return _is_read(self._given["logger"] or _logs.get_logger_provider())
-
-    def flush(self, timeout: float) -> bool:
-        """Flush the providers one after the other, then the exporters that keep spans; True if all succeeded."""
-        usual = (trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider())
-        return _flush_all((given or one for given, one in zip(self._given.values(), usual, strict=True)), timeout)
 
 
 class ProviderEnd:
@@ -170,27 +120,20 @@ def exports_spans(provider: Any, engines: Iterable[Engine], log: ThrottledLog) -
     return processors is None or any(one is not end for one in processors)
 
 
-def _is_read(provider: object) -> bool:
-    """Whether this provider of metrics or of logs is an SDK's, is not switched off or shut down, and has somebody to send to."""
+def is_read(provider: object) -> bool:
+    """Whether this provider of metrics or of logs is an SDK's, is not switched off, and has somebody to send to."""
     if not callable(getattr(provider, "force_flush", None)) or getattr(provider, "_disabled", False):
         return False
     processors = getattr(provider, "_multi_log_record_processor", None)
     readers = getattr(provider, "_metric_readers", getattr(processors, "_log_record_processors", None))
-    return not _is_over(provider) and (readers is None or any(not _is_over(one) for one in readers))
-
-
-def _is_over(one: object) -> bool:
-    """Whether this part of the SDK was shut down, as far as one sees: a provider of logs itself does not know it."""
-    return any(getattr(part, "_shutdown", None) is True for part in (one, getattr(one, "_batch_processor", None)))
+    return readers is None or bool(readers)
 
 
 @functools.cache
-def own_version() -> str | None:
-    try:
-        return metadata.version("ragspan")
-    except metadata.PackageNotFoundError:  # a source tree that was never installed
-        return None
+def scope() -> tuple[str, str, str]:
+    """Name, version and schema of what we write, for the providers."""
+    return semconv.SCOPE, version("ragspan"), semconv.SCHEMA_URL
 
 
 def meter_of(provider: MeterProvider) -> Meter:
-    return provider.get_meter(semconv.SCOPE, own_version(), semconv.SCHEMA_URL)
+    return provider.get_meter(*scope())

@@ -15,7 +15,6 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
 
-_OWN_IDENTIFIER = "ragspan"
 _CODE_JUDGES = (None, "overlap", "hhem", "lettucedetect")
 """Judges that are not language models: the embedded judge and classifiers. A colon and the model's name may follow."""
 _MAX_CLAIMS = 50
@@ -28,105 +27,105 @@ def annotator_kind(score: Score) -> str:
     return semconv.ANNOTATOR_CODE if kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
 
 
-def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Attributes]:
-    """All attributes of the answer's span, in groups; at the limit of attributes the last groups are left out first."""
-    record, allows = scored.record, options.content.allows
+def answer_attributes(scored: ScoredRecord, options: EmitterOptions) -> Attributes:
+    """All attributes of the answer's span, the most important first."""
+    record, found = scored.record, dict[str, object]()
     scores = {metric: outcome for metric, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
     for metric, outcome in scored.outcomes.items():
-        yield flat_outcome(metric, outcome)
-    yield from (
-        {name: value}
-        for name, value in {
-            semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
-            semconv.ANSWER_REFUSAL: scored.refusal,
-            semconv.LANGUAGE: scored.language,
-            semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
-            semconv.CONTEXTS_UNKNOWN: record.contexts_unknown,
-            semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
-            semconv.TAG_TAGS: record.tags or None,
-            **options.dimension_values.of(record),
-            semconv.AGENT_NAME: clean_name(record.name) if record.is_agent and options.openinference else None,
-            semconv.ASKED: scored.asked,
-            semconv.JUDGE: _joined(score.judge for score in scores.values()),
-            semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
-            **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
-        }.items()
-    )
-    yield from ({name: value} for metric, score in scores.items() for name, value in _marks(metric, score).items())
-    question = record.question if allows("spans", hidden_as="inputs") else None
-    response = record.response if allows("spans", hidden_as="outputs") else None
-    yield {
-        semconv.INPUT_VALUE: question,
-        semconv.INPUT_MIME_TYPE: None if question is None else semconv.MIME_TEXT,
-        semconv.OUTPUT_VALUE: response,
-        semconv.OUTPUT_MIME_TYPE: None if response is None else semconv.MIME_TEXT,
+        found |= flat_outcome(metric, outcome)
+    found |= {
+        "error.type": error_type(record.error_type) if record.status == "error" else None,
+        "ragspan.answer.refusal": scored.refusal,
+        "ragspan.language": scored.language,
+        semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
+        "ragspan.contexts_unknown": record.contexts_unknown,
+        "ragspan.answer.swallowed_errors": record.swallowed_errors or None,
+        "tag.tags": record.tags or None,
+        **options.dimensions_of(record),
+        "agent.name": clean_name(record.name) if record.is_agent else None,
+        semconv.ASKED: scored.asked,
+        semconv.JUDGE: _joined(score.judge for score in scores.values()),
+        "ragspan.prompt_version": _joined(score.prompt_version for score in scores.values()),
     }
-    yield from ({semconv.EXPLANATION + name: options.content.explanation(score)} for name, score in scores.items())
-    yield from ({semconv.CLAIMS + name: claim_map(record, score, options.content)} for name, score in scores.items())
+    found |= {f"ragspan.label.{metric}": score.label for metric, score in scores.items()}
     for metric, score in scores.items():
-        yield {semconv.JUDGE_OF + metric: score.judge}
-        yield from ({f"{semconv.DETAIL}{metric}.{name}": figure} for name, figure in score.details.items())
-    if options.openinference:
-        yield from (openinference_copy(index, metric, score) for index, (metric, score) in enumerate(scores.items()))
+        found |= _marks(metric, score)
+    if record.question is not None and options.allows(hidden_as="inputs"):
+        found |= {"input.value": record.question, "input.mime_type": "text/plain"}
+    if record.response is not None and options.allows(hidden_as="outputs"):
+        found |= {"output.value": record.response, "output.mime_type": "text/plain"}
+    found |= {f"ragspan.explanation.{metric}": options.explanation(score) for metric, score in scores.items()}
+    found |= {f"ragspan.claims.{metric}": claim_map(record, score, options) for metric, score in scores.items()}
+    for metric, score in scores.items():
+        found[f"ragspan.judge.{metric}"] = score.judge
+        found |= {f"ragspan.detail.{metric}.{name}": figure for name, figure in score.details.items()}
+    for index, (metric, score) in enumerate(scores.items()):
+        found |= _openinference_copy(index, metric, score)
+    return found
 
 
-def evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
-    """The attributes of an outcome's own span, in groups."""
+def evaluation_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Attributes:
+    """The attributes of an outcome's own span, the most important first."""
     outcome, seconds = scored.outcomes[metric], scored.durations.get(metric)
-    yield flat_outcome(metric, outcome)  # so that one query for the flat names finds late scores, too
-    yield evaluation_result(metric, outcome, options, "spans")
-    yield {**options.dimension_values.of(scored.record), semconv.ASKED: scored.asked}
-    yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
+    found: dict[str, object] = {
+        **flat_outcome(metric, outcome),  # so that one query for the flat names finds late scores, too
+        **_evaluation_result(metric, outcome, options, "spans"),
+        **options.dimensions_of(scored.record),
+        semconv.ASKED: scored.asked,
+        "ragspan.evaluation.duration_ms": None if seconds is None else seconds * 1000,
+    }
     if isinstance(outcome, Score):
-        yield {semconv.LABEL + metric: outcome.label}
-        yield {semconv.CLAIMS + metric: claim_map(scored.record, outcome, options.content)}
-        yield openinference_copy(0, metric, outcome) if options.openinference else {}
+        found[f"ragspan.label.{metric}"] = outcome.label
+        found[f"ragspan.claims.{metric}"] = claim_map(scored.record, outcome, options)
+        found |= _openinference_copy(0, metric, outcome)
+    return found
 
 
 def _marks(metric: str, score: Score) -> dict[str, object]:
     """What else there is to know of a score, under names that end with the metric's."""
     return {
-        semconv.SCREEN + metric: score.screen and float(score.screen.value),
-        semconv.CAUSE + metric: score.cause if score.causes else None,
-        semconv.FALLBACK + metric: score.fallback,
+        f"ragspan.screen.{metric}": score.screen and float(score.screen.value),
+        f"ragspan.cause.{metric}": score.cause if score.causes else None,
+        f"ragspan.fallback.{metric}": score.fallback,
     }
 
 
-def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
+def flat_outcome(metric: str, outcome: Outcome) -> dict[str, object]:
     """The one attribute that says how the metric ended."""
     match outcome:
         case Score():
-            return {semconv.SCORE + metric: float(outcome.value)}
+            return {f"ragspan.score.{metric}": float(outcome.value)}
         case NotApplicable():
-            return {semconv.NOT_APPLICABLE + metric: clean_name(outcome.reason)}
+            return {f"ragspan.not_applicable.{metric}": clean_name(outcome.reason)}
         case MetricFailure():
             # Never the message: a provider or a parser may have quoted the user's text in it.
-            return {semconv.ERROR + metric: error_type(outcome.error_type)}
+            return {f"ragspan.error.{metric}": error_type(outcome.error_type)}
 
 
-def openinference_copy(index: int, metric: str, score: Score) -> Attributes:
+def _openinference_copy(index: int, metric: str, score: Score) -> dict[str, object]:
     """The score as an OpenInference evaluation; no explanation, which would double the span's size."""
-    return {
-        semconv.EVALUATION_NAME.format(index): clean_name(metric),
-        semconv.EVALUATION_SCORE.format(index): float(score.value),
-        semconv.EVALUATION_LABEL.format(index): score.label,
-        semconv.EVALUATION_ANNOTATOR_KIND.format(index): annotator_kind(score),
-        semconv.EVALUATION_IDENTIFIER.format(index): clean_name(score.judge or _OWN_IDENTIFIER),
+    facts = {
+        "name": clean_name(metric),
+        "score": float(score.value),
+        "label": score.label,
+        "annotator_kind": annotator_kind(score),
+        "identifier": clean_name(score.judge or "ragspan"),
     }
+    return {f"evaluations.{index}.evaluation.{name}": fact for name, fact in facts.items()}
 
 
-def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, place: ContentPlace) -> Attributes:
+def _evaluation_result(metric: str, outcome: Outcome, content: ContentPolicy, place: ContentPlace) -> Attributes:
     """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
     about: dict[str, object] = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
     if isinstance(outcome, MetricFailure):
-        about[semconv.ERROR_TYPE] = error_type(outcome.error_type)
+        about["error.type"] = error_type(outcome.error_type)
     elif isinstance(outcome, Score):
         about |= {
-            semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
+            "gen_ai.evaluation.score.value": float(outcome.value),
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-            semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
+            "gen_ai.evaluation.explanation": content.explanation(outcome, place),
             semconv.JUDGE: outcome.judge,
-            semconv.PROMPT_VERSION: outcome.prompt_version,
+            "ragspan.prompt_version": outcome.prompt_version,
             **_marks(metric, outcome),
         }
     return about
@@ -137,13 +136,13 @@ def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions)
     record, outcome = scored.record, scored.outcomes[metric]
     judge = outcome.judge if isinstance(outcome, Score) else None
     return {
-        **evaluation_result(metric, outcome, options, "events"),
+        **_evaluation_result(metric, outcome, options, "events"),
         semconv.RECORD_ID: record.record_id,
         semconv.ASKED: scored.asked,
-        semconv.GEN_AI_RESPONSE_ID: response_id(record),
-        **options.dimension_values.of(record),
-        # The same each time this judge scores this record, because a worker of a fleet may score a record twice.
-        semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
+        "gen_ai.response.id": response_id(record),
+        **options.dimensions_of(record),
+        # Log records with the same value are duplicates, and a worker of a fleet may score a record twice.
+        "log.record.uid": "/".join(filter(None, [record.record_id, metric, judge])),
     }
 
 
@@ -184,10 +183,10 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
     Only the first claims are in it, as many as fit. None if there is no claim, or if texts must not be sent.
     """
     verdicts = [one for one in score.evidence if isinstance(one, ClaimVerdict)][:_MAX_CLAIMS]
-    if not verdicts or not content.allows("spans", hidden_as="outputs"):
+    if not verdicts or not content.allows(hidden_as="outputs"):
         return None
     contexts, background = record.contexts or (), shown_background(record)
-    kinds = [semconv.GROUND_CONTEXT] * len(contexts) + [one.kind for one in background]
+    kinds = ["context"] * len(contexts) + [one.kind for one in background]
     claims = [verdict.claim or "" for verdict in verdicts]
     texts = [*(one.text for one in contexts), *(one.text for one in background)]
     places = locate(claims, record.response or "", texts)
@@ -209,6 +208,6 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
                     known = {} if own_id is None else {"id": clean_name(own_id)}
                     one["contexts"].append(support._asdict() | known)
         elif verdict.verdict == "unsupported":
-            one["ground"] = semconv.GROUND_NONE
+            one["ground"] = "none"
         found.append(one)
     return json_list(found)

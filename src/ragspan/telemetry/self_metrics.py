@@ -1,7 +1,6 @@
 """The engine's metrics about itself: its queue, its records, and the time, tokens and cost of judging.
 
 Engines are held weakly. Several share the instruments of a provider, so that none is registered twice; each has its own series.
-There is no lock that a fork could leave held: the module uses only single operations of one dictionary.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class SelfMetrics:
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._provider: _Provider = (
+        self.provider: Callable[[], MeterProvider | None] = (
             metrics.get_meter_provider if meter_provider is None else weakref.ref(meter_provider)
         )
         meter = self.meter = meter_of(meter_provider or metrics.get_meter_provider())
@@ -51,7 +50,7 @@ class SelfMetrics:
         for name, unit, description in _OF_QUEUES:
             is_sum = name == semconv.METRIC_RECORDS
             create = meter.create_observable_counter if is_sum else meter.create_observable_up_down_counter
-            create(name, [partial(_observe, name, self._provider)], unit=unit, description=description)
+            create(name, [partial(_observe, name, self.provider)], unit=unit, description=description)
 
     def watch(self, figures: Callable[[], Iterable[Figure]], name: str) -> None:
         """Show an engine's figures for as long as the engine lives.
@@ -60,21 +59,19 @@ class SelfMetrics:
             figures: a bound method, whose object is held weakly.
             name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has this name.
         """
-        reference = weakref.WeakMethod(figures, lambda _: _engines.pop(own_name, None))
-        for number in count(1):
-            own_name = clean_name(name) if number == 1 else f"{clean_name(name)}-{number}"
-            if _engines.setdefault(own_name, (reference, self._provider))[0] is reference:
-                return
+        self.figures = weakref.WeakMethod(figures)
+        names = (clean_name(name) if number == 1 else f"{clean_name(name)}-{number}" for number in count(1))
+        next(own_name for own_name in names if _engines.setdefault(own_name, self) is self)
 
     def ended(self, metric: str, outcome: Outcome) -> None:
         """Count the outcome of one metric for one record."""
         match outcome:
             case NotApplicable():
-                result, reason = semconv.RESULT_NOT_APPLICABLE, clean_name(outcome.reason)
+                result, reason = "not_applicable", clean_name(outcome.reason)
             case MetricFailure():
-                result, reason = semconv.RESULT_FAILED, error_type(outcome.error_type)
+                result, reason = "failed", error_type(outcome.error_type)
             case Score():  # the reason says why a fallback judge gave the score
-                result, reason = semconv.RESULT_SCORED, outcome.fallback or ""
+                result, reason = "scored", outcome.fallback or ""
         about = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
         self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason or None}))
         if isinstance(outcome, Score) and outcome.causes:
@@ -88,36 +85,23 @@ class SelfMetrics:
         if usage is None:
             return
         # Three kinds whose sum is all tokens; in `Usage` the cached ones are part of the input.
-        tokens = {
-            semconv.TOKEN_INPUT: usage.input_tokens - usage.cached_tokens,
-            semconv.TOKEN_CACHED: usage.cached_tokens,
-            semconv.TOKEN_OUTPUT: usage.output_tokens,
-        }
-        for kind, number in tokens.items():
+        uncached = usage.input_tokens - usage.cached_tokens
+        for kind, number in (("input", uncached), ("cached", usage.cached_tokens), ("output", usage.output_tokens)):
             if number > 0:
                 self._tokens.add(number, attributes | {semconv.GEN_AI_TOKEN_TYPE: kind})
         if usage.usd is not None and usage.usd > 0:
             self._cost.add(usage.usd, attributes)
 
 
-_Provider: TypeAlias = Callable[[], MeterProvider | None]
-_engines: dict[str, tuple[weakref.WeakMethod[Callable[[], Iterable[Figure]]], _Provider]] = {}
+_engines: weakref.WeakValueDictionary[str, SelfMetrics] = weakref.WeakValueDictionary()
 _COUNTERS = (
-    (
-        semconv.METRIC_OUTCOMES,
-        "{outcome}",
-        "What came of scoring, once for each metric and record: a score, a reason why there is none, a failure.",
-    ),
+    (semconv.METRIC_OUTCOMES, "{outcome}", "What came of scoring, once for each metric and record."),
     (
         semconv.METRIC_CAUSES,
         "{score}",
-        "Scores that fail, by the cause of most of their claims and by the step that lost the support.",
+        "Scores that fail, by the cause of most claims and the step that lost the support.",
     ),
-    (
-        semconv.METRIC_JUDGE_TOKENS,
-        "{token}",
-        "Tokens that judging took: read anew, read from the provider's cache, written.",
-    ),
+    (semconv.METRIC_JUDGE_TOKENS, "{token}", "Tokens that judging took: read anew, read from a cache, written."),
     (semconv.METRIC_JUDGE_COST, "{USD}", "What judging cost, where the price is known."),
 )
 _OF_QUEUES = (
@@ -129,13 +113,12 @@ _OF_QUEUES = (
 )
 
 
-def _observe(metric: str, provider: _Provider, _: CallbackOptions) -> Iterator[Observation]:
+def _observe(metric: str, provider: Callable[[], MeterProvider | None], _: CallbackOptions) -> Iterator[Observation]:
     """The figures of all engines of a provider, which calls only the callbacks with which an instrument was first created."""
     own = provider()
-    for name, (reference, provider_of) in list(_engines.items()):
-        figures = reference()  # None if it was just collected
-        if own is None or provider_of() is not own or figures is None:
-            continue
-        for shown, number, attributes in figures():
-            if shown == metric:
-                yield Observation(number, {semconv.ENGINE: name, **attributes})
+    for name, engine in list(_engines.items()):
+        figures = engine.figures()  # None if it was just collected
+        if own is not None and engine.provider() is own and figures is not None:
+            for shown, number, attributes in figures():
+                if shown == metric:
+                    yield Observation(number, {semconv.ENGINE: name, **attributes})

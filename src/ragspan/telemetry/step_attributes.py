@@ -1,4 +1,4 @@
-"""The spans of steps: what each kind is called, and its attributes in groups, the most important first.
+"""The spans of steps: what each kind is called, and its attributes, the most important first.
 
 Documents have ids and scores; texts are written only if content is wanted.
 """
@@ -7,44 +7,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from opentelemetry.trace import SpanKind
 
 from ragspan.messages import Message
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, Step, ToolCall
-from ragspan.telemetry import semconv
-from ragspan.telemetry.content import EmitterOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, clean_name, json_list
 
-MAX_DOCUMENTS = 50
-"""With two OpenInference attributes each they stay below OpenTelemetry's default limit of 128."""
-MAX_DOCUMENTS_WITH_CONTENT = 30
-"""Three attributes each."""
-MAX_PASSAGE_CHARS = 2000
-MAX_MESSAGES = 20
-"""The last ones of a conversation: OpenInference has two attributes for each, and more for calls of tools."""
-_TEXT_LIMITS = (4096, 2048, 1024, 512, 256, 128)
-"""Characters of a message's text: as many as leave all messages room in one attribute."""
+_MAX_DOCUMENTS = 50  # with two OpenInference attributes each they stay below OpenTelemetry's default limit of 128
+_MAX_SHOWN_DOCUMENTS = 30  # three attributes each
+_MAX_PASSAGE_CHARS = 2000
+_MAX_MESSAGES = 20  # the last ones: OpenInference has two attributes for each, and more for calls of tools
+_LONGEST_TEXT, _SHORTEST_TEXT = 4096, 128  # characters of a message's text: as many as leave all room in one attribute
 _MAX_REQUESTS = 10
-
-
-class Kind(NamedTuple):
-    """The kind of a span, in OpenTelemetry's conventions and in OpenInference's."""
-
-    operation: str
-    kind: str
-    span_kind: SpanKind = SpanKind.INTERNAL
-
-
-KINDS: Mapping[type[Step], Kind] = {
-    ToolCall: Kind(semconv.OPERATION_EXECUTE_TOOL, semconv.KIND_TOOL),
-    Retrieval: Kind(semconv.OPERATION_RETRIEVAL, semconv.KIND_RETRIEVER, SpanKind.CLIENT),
-    Reranking: Kind(semconv.OPERATION_RERANK, semconv.KIND_RERANKER),
-    Generation: Kind(semconv.OPERATION_CHAT, semconv.KIND_LLM, SpanKind.CLIENT),
+KINDS: Mapping[type[Step], tuple[str, str, SpanKind]] = {
+    ToolCall: ("execute_tool", "TOOL", SpanKind.INTERNAL),
+    Retrieval: ("retrieval", "RETRIEVER", SpanKind.CLIENT),
+    Reranking: ("rerank", "RERANKER", SpanKind.INTERNAL),  # the conventions have no such operation
+    Generation: ("chat", "LLM", SpanKind.CLIENT),
 }
+"""Operation and kind of a step's span, in OpenTelemetry's conventions, in OpenInference's, and for the SDK."""
 
 
 def step_name(step: Step) -> str:
@@ -56,118 +42,106 @@ def step_name(step: Step) -> str:
             name = step.model or ""
         case _:
             name = step.name
-    return clean_name(f"{KINDS[type(step)].operation} {name}".rstrip())
+    return clean_name(f"{KINDS[type(step)][0]} {name}".rstrip())
 
 
-def essentials(step: Step) -> Attributes:
-    """The attributes at the start of the span, for a sampler."""
-    own: Attributes = {}
-    match step:
-        case ToolCall():
-            own = {semconv.GEN_AI_TOOL_NAME: step.name, semconv.GEN_AI_TOOL_CALL_ID: step.call_id}
-        case Retrieval():
-            own = {
-                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id,
-                semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
-                semconv.GEN_AI_TOOL_NAME: step.tool_name,
-                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id,
-            }
-        case Generation():
-            own = {
-                semconv.GEN_AI_PROVIDER_NAME: step.provider,
-                semconv.GEN_AI_REQUEST_MODEL: step.model,
-                semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
-            }
-    kind = KINDS[type(step)]
-    return {semconv.OPENINFERENCE_SPAN_KIND: kind.kind, semconv.GEN_AI_OPERATION_NAME: kind.operation, **own}
+def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Attributes]:
+    """The attributes of the step's span: those at its start, which samplers see, and the others."""
 
-
-def step_groups(step: Step, options: EmitterOptions) -> Iterator[Attributes]:
-    """The other attributes."""
-
-    def texts(name: str, text: str | None, hidden_as: Any) -> Attributes:
+    def texts(name: str, text: str | None, hidden_as: Any, copy: str) -> Attributes:
         """A text under its own name and under OpenInference's names for it and its type."""
-        if text is None or not options.content.allows("spans", hidden_as=hidden_as):
+        if text is None or not content.allows(hidden_as=hidden_as):
             return {}
-        value, mime = _COPIES[hidden_as]
-        return {name: text, value: text, mime: semconv.MIME_JSON if text.startswith(("{", "[")) else semconv.MIME_TEXT}
+        mime = "application/json" if text.startswith(("{", "[")) else "text/plain"
+        return {name: text, f"{copy}.value": text, f"{copy}.mime_type": mime}
 
+    operation, kind, _ = KINDS[type(step)]
+    start: dict[str, object] = {"openinference.span.kind": kind, "gen_ai.operation.name": operation}
+    rest: dict[str, object]
     match step:
         case ToolCall():
-            yield {semconv.TOOL_NAME: step.name if options.openinference else None}
-            yield texts(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, step.arguments, "inputs")
-            yield texts(semconv.GEN_AI_TOOL_CALL_RESULT, step.result, "outputs")
+            start |= {"gen_ai.tool.name": step.name, "gen_ai.tool.call.id": step.call_id}
+            rest = {
+                "tool.name": step.name,
+                **texts("gen_ai.tool.call.arguments", step.arguments, "inputs", "input"),
+                **texts("gen_ai.tool.call.result", step.result, "outputs", "output"),
+            }
         case Retrieval():
-            yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: json_list([*map(_id_and_score, step.contexts[:MAX_DOCUMENTS])])}
-            yield texts(semconv.GEN_AI_RETRIEVAL_QUERY_TEXT, step.query, "inputs")
-            yield from _documents(semconv.RETRIEVAL_DOCUMENTS, step.contexts, options)
+            start |= {
+                "gen_ai.data_source.id": step.data_source_id,
+                "gen_ai.retrieval.top_k": step.top_k,
+                "gen_ai.tool.name": step.tool_name,
+                "gen_ai.tool.call.id": step.tool_call_id,
+            }
+            rest = {
+                "gen_ai.retrieval.documents": json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
+                **texts("gen_ai.retrieval.query.text", step.query, "inputs", "input"),
+                **_documents("retrieval.documents", step.contexts, content),
+            }
         case Reranking():
-            yield {semconv.RERANKER_TOP_K: step.top_k, semconv.RERANKER_MODEL_NAME: step.model}
-            yield texts(semconv.RERANKER_QUERY, step.query, "inputs")
-            yield from _documents(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, options)
-            yield from _documents(semconv.RERANKER_INPUT_DOCUMENTS, step.given, options)
+            rest = {
+                "reranker.top_k": step.top_k,
+                "reranker.model_name": step.model,
+                **texts("reranker.query", step.query, "inputs", "input"),
+                **_documents("reranker.output_documents", step.contexts, content),
+                **_documents("reranker.input_documents", step.given, content),
+            }
         case Generation():
-            yield from _generation_groups(step, options)
+            start |= {
+                "gen_ai.provider.name": step.provider,
+                "gen_ai.request.model": step.model,
+                "gen_ai.request.stream": step.streamed or None,
+            }
+            rest = _of_generation(step, content)
+    return start, rest
 
 
-_COPIES = {
-    "inputs": (semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE),
-    "outputs": (semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE),
-}
-
-
-def _generation_groups(step: Generation, options: EmitterOptions) -> Iterator[Attributes]:
+def _of_generation(step: Generation, content: ContentPolicy) -> dict[str, object]:
     first_ns, counts = step.first_token_ns, (step.input_tokens, step.output_tokens)
-    yield {
-        semconv.GEN_AI_RESPONSE_ID: step.response_id,
-        semconv.GEN_AI_RESPONSE_MODEL: step.response_model,
-        semconv.GEN_AI_USAGE_INPUT_TOKENS: step.input_tokens,
-        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: step.output_tokens,
-        semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: step.cached_tokens,
-        semconv.GEN_AI_RESPONSE_FINISH_REASONS: step.finish_reason and (step.finish_reason,),
-        semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: first_ns and max(first_ns - step.started_ns, 0) / 1e9,
-    }
-    yield {
-        semconv.LLM_MODEL_NAME: step.model,
-        semconv.LLM_PROVIDER: step.provider,
-        semconv.LLM_TOKEN_COUNT_PROMPT: step.input_tokens,
-        semconv.LLM_TOKEN_COUNT_COMPLETION: step.output_tokens,
-        semconv.LLM_TOKEN_COUNT_TOTAL: None if None in counts else sum(count or 0 for count in counts),
-        semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: step.cached_tokens,
-        semconv.LLM_FINISH_REASON: step.finish_reason,
+    found: dict[str, object] = {
+        "gen_ai.response.id": step.response_id,
+        "gen_ai.response.model": step.response_model,
+        "gen_ai.usage.input_tokens": step.input_tokens,
+        "gen_ai.usage.output_tokens": step.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": step.cached_tokens,
+        "gen_ai.response.finish_reasons": step.finish_reason and (step.finish_reason,),
+        "gen_ai.response.time_to_first_chunk": first_ns and max(first_ns - step.started_ns, 0) / 1e9,
+        "llm.model_name": step.model,
+        "llm.provider": step.provider,
+        "llm.token_count.prompt": step.input_tokens,
+        "llm.token_count.completion": step.output_tokens,
+        "llm.token_count.total": None if None in counts else sum(count or 0 for count in counts),
+        "llm.token_count.prompt_details.cache_read": step.cached_tokens,
+        "llm.finish_reason": step.finish_reason,
     }
     # The reply first, then the prompt from its last message to its first.
-    if step.reply is not None and options.content.allows("spans", hidden_as="outputs"):
+    if step.reply is not None and content.allows(hidden_as="outputs"):
         reply = fitted([step.reply])
         about = {"finish_reason": step.finish_reason} if step.finish_reason is not None else {}
-        yield {semconv.GEN_AI_OUTPUT_MESSAGES: _json([_as_json(one) | about for one in reply])}
-        yield from _openinference(semconv.LLM_OUTPUT_MESSAGES, reply, options)
-    if step.prompt and options.content.allows("spans", hidden_as="inputs"):
+        found["gen_ai.output.messages"] = _json([_as_json(one) | about for one in reply])
+        found |= _openinference("llm.output_messages", reply)
+    if step.prompt and content.allows(hidden_as="inputs"):
         prompt = fitted(step.prompt)
         instructions = [{"type": "text", "content": one.text} for one in prompt if one.role == "system"]
         spoken = [_as_json(one) for one in prompt if one.role != "system"]
-        yield {
-            semconv.GEN_AI_INPUT_MESSAGES: _json(spoken) if spoken else None,
-            semconv.GEN_AI_SYSTEM_INSTRUCTIONS: _json(instructions) if instructions else None,
-        }
-        yield from reversed([*_openinference(semconv.LLM_INPUT_MESSAGES, prompt, options)])
+        found["gen_ai.input.messages"] = _json(spoken) if spoken else None
+        found["gen_ai.system_instructions"] = _json(instructions) if instructions else None
+        found |= _openinference("llm.input_messages", prompt)
+    return found
 
 
-def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: EmitterOptions) -> Iterator[Attributes]:
+def _documents(among: str, contexts: tuple[RetrievedContext, ...], content: ContentPolicy) -> Attributes:
     """OpenInference's list. Each document has at least one attribute, because readers close the gaps of a list."""
-    content = options.content.allows("spans", hidden_as="documents")
-    if not content and not options.openinference:
-        return
-    for index, context in enumerate(contexts[: MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS]):
-        is_bare = not (content or context.id or context.score is not None)
-        yield {
-            semconv.DOCUMENT_ID.format(among, index): context.id,
-            semconv.DOCUMENT_SCORE.format(among, index): context.score,
-            semconv.DOCUMENT_CONTENT.format(among, index): bounded(context.text, MAX_PASSAGE_CHARS)
-            if content
-            else None,
-            semconv.DOCUMENT_METADATA.format(among, index): json.dumps({"rank": index}) if is_bare else None,
-        }
+    found: dict[str, object] = {}
+    is_shown = content.allows(hidden_as="documents")
+    for index, context in enumerate(contexts[: _MAX_SHOWN_DOCUMENTS if is_shown else _MAX_DOCUMENTS]):
+        one = f"{among}.{index}.document"
+        found |= {f"{one}.id": context.id, f"{one}.score": context.score}
+        if is_shown:
+            found[f"{one}.content"] = bounded(context.text, _MAX_PASSAGE_CHARS)
+        elif not context.id and context.score is None:
+            found[f"{one}.metadata"] = json.dumps({"rank": index})
+    return found
 
 
 def _id_and_score(context: RetrievedContext) -> dict[str, str | float]:
@@ -179,29 +153,25 @@ def _id_and_score(context: RetrievedContext) -> dict[str, str | float]:
 
 
 def fitted(messages: Sequence[Message]) -> list[Message]:
-    """The messages that one attribute holds as JSON: the instructions and the last ones, with long texts cut."""
-    first = [one for one in messages[:-MAX_MESSAGES] if one.role == "system"][:1]
-    kept = [*first, *messages[-MAX_MESSAGES:]]
+    """The messages that one attribute holds as JSON: the first instructions and the last ones, with long texts cut."""
+    first = [one for one in messages[:-_MAX_MESSAGES] if one.role == "system"][:1]
+    kept, limit = [*first, *messages[-_MAX_MESSAGES:]], _LONGEST_TEXT
     while True:
-        for limit in _TEXT_LIMITS:
-            cut = [_cut(one, limit) for one in kept]
-            if len(_json([_as_json(one) for one in cut])) <= MAX_TEXT_CHARS:
-                return cut
-        del kept[len(first)]
+        cut = [_cut(message, limit) for message in kept]
+        if not kept or len(_json([_as_json(one) for one in cut])) <= MAX_TEXT_CHARS:
+            return cut
+        if limit > _SHORTEST_TEXT:
+            limit //= 2
+        else:
+            del kept[min(len(first), len(kept) - 1)]
 
 
 def _cut(message: Message, limit: int) -> Message:
-    requests = tuple(
-        replace(
-            one,
-            id=one.id and clean_name(one.id),
-            name=clean_name(one.name),
-            arguments=one.arguments and bounded(one.arguments, limit),
-        )
+    requests = (
+        replace(one, arguments=one.arguments and bounded(one.arguments, limit))
         for one in message.tool_requests[:_MAX_REQUESTS]
     )
-    answers = message.tool_call_id and clean_name(message.tool_call_id)
-    return replace(message, text=bounded(message.text, limit), tool_requests=requests, tool_call_id=answers)
+    return replace(message, text=bounded(message.text, limit), tool_requests=tuple(requests))
 
 
 def _as_json(message: Message) -> dict[str, Any]:
@@ -223,17 +193,18 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _openinference(among: str, messages: Sequence[Message], options: EmitterOptions) -> Iterator[Attributes]:
-    for index, message in enumerate(messages if options.openinference else ()):
-        attributes: dict[str, object] = {
-            semconv.MESSAGE_ROLE.format(among, index): message.role,
-            semconv.MESSAGE_CONTENT.format(among, index): message.text or None,
-            semconv.MESSAGE_TOOL_CALL_ID.format(among, index): message.tool_call_id,
+def _openinference(among: str, messages: Sequence[Message]) -> Attributes:
+    found: dict[str, object] = {}
+    for index, message in reversed([*enumerate(messages)]):
+        one = f"{among}.{index}.message"
+        found |= {
+            f"{one}.role": message.role,
+            f"{one}.content": message.text or None,
+            f"{one}.tool_call_id": message.tool_call_id,
         }
         for place, request in enumerate(message.tool_requests):
-            attributes |= {
-                semconv.TOOL_CALL_ID.format(among, index, place): request.id,
-                semconv.TOOL_CALL_NAME.format(among, index, place): request.name,
-                semconv.TOOL_CALL_ARGUMENTS.format(among, index, place): request.arguments,
-            }
-        yield attributes
+            call = f"{one}.tool_calls.{place}.tool_call"
+            found[f"{call}.id"] = request.id
+            found[f"{call}.function.name"] = request.name
+            found[f"{call}.function.arguments"] = request.arguments
+    return found

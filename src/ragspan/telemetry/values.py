@@ -11,13 +11,11 @@ import json
 import math
 import numbers
 import re
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 from opentelemetry.trace import Span
-
-from ragspan.telemetry.semconv import ERROR_TYPE_OTHER
 
 Attributes: TypeAlias = Mapping[str, object]
 """Attributes as they are written down here, before `encodable` makes them fit."""
@@ -27,12 +25,8 @@ MAX_TEXT_CHARS = 8192
 """Longer text is cut: backends refuse whole batches for one oversized attribute."""
 MAX_NAME_CHARS = 256
 """For names, ids and types."""
-MAX_ITEMS = 50
-"""For lists of names."""
-
-DEFAULT_LIMIT = 128
-"""The limit of attributes in OpenTelemetry's specification, for spans whose own limit is not known."""
-
+_MAX_ITEMS = 50  # of lists of names
+_USUAL_LIMIT = 128  # of attributes in OpenTelemetry's specification, for spans whose own limit is not known
 _INT64 = 2**63
 _UNSHOWABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029\u202a-\u202e\u2066-\u2069]"
@@ -52,26 +46,22 @@ def well_formed(text: str) -> str:
         except UnicodeEncodeError:
             # Through UTF-16, because two surrogates may be one character.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", "\ufffd") if "\0" in text else text
+    return text.replace("\0", "\ufffd")
 
 
 def legible(text: str) -> str:
     """The text for people, with U+FFFD for what a terminal would execute, or what would mislead a reader."""
-    if text.isascii() and text.isprintable():
-        return text
     return _UNSHOWABLE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def clean_name(text: str, limit: int = MAX_NAME_CHARS) -> str:
     """`text` in at most `limit` characters, well formed."""
-    if len(text) > limit:
-        text = bounded(text, limit)
-    return text if text.isascii() and "\0" not in text else well_formed(text)
+    return well_formed(bounded(text, limit))
 
 
 def error_type(kind: str | None) -> str:
     """The type of an error as a name; the conventions' `_OTHER` if it is not known."""
-    return clean_name(kind) if kind else ERROR_TYPE_OTHER
+    return clean_name(kind) if kind else "_OTHER"
 
 
 def encodable(attributes: Attributes) -> dict[str, AttributeValue]:
@@ -92,7 +82,7 @@ def _encodable_value(value: object) -> AttributeValue | None:
         case int():
             return value if -_INT64 <= value < _INT64 else None
         case list() | tuple():
-            return tuple(clean_name(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
+            return tuple(clean_name(item) for item in value[:_MAX_ITEMS] if isinstance(item, str))
         case float() | numbers.Real():  # a retriever's scores may be NumPy's
             return number if math.isfinite(number := float(value)) else None
     return None
@@ -105,17 +95,10 @@ def json_list(items: list[Any]) -> str:
     return text
 
 
-def set_within_limit(span: Span, groups: Iterable[Attributes]) -> None:
-    """Set the groups of attributes, the most important first, and stop at the first group that does not fit."""
-    if not span.is_recording():
-        return
-    # None is in the API. The SDK's spans have their limits only in a private field; other spans get the default.
-    limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
-    room = sys.maxsize if limit is None else limit - len(getattr(span, "attributes", None) or ())
-    chosen: dict[str, AttributeValue] = {}
-    for group in groups:
-        attributes = encodable(group)
-        if len(chosen) + len(attributes) > room:
-            break
-        chosen.update(attributes)
-    span.set_attributes(chosen)
+def set_within_limit(span: Span, attributes: Attributes) -> None:
+    """Set the first attributes, as many as the span has room for."""
+    if span.is_recording():
+        # None is in the API. The SDK's spans have their limits only in a private field; other spans get the default.
+        limit = getattr(getattr(span, "_limits", None), "max_span_attributes", _USUAL_LIMIT)
+        room = None if limit is None else max(0, limit - len(getattr(span, "attributes", None) or ()))
+        span.set_attributes(dict(islice(encodable(attributes).items(), room)))

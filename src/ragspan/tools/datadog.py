@@ -19,17 +19,10 @@ from ragspan.tools.writer import present
 
 __all__ = ["DatadogEmitter"]
 
-_PATH = "/api/intake/llm-obs/v2/eval-metric"
-_SITE = "datadoghq.com"
 _A_SITE = Rule(
     "a site such as 'datadoghq.eu', without https:// and without app. or api.",
     lambda site: re.fullmatch(r"(?!https?\b|app\.|api\.)[\w-]+(?:\.[\w-]+)+", site),
 )
-_OVERRIDE = "DD_LLMOBS_OVERRIDE_ORIGIN"
-_APP_NAMES = ("DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
-"""In this order. Datadog names the application of OpenTelemetry's spans by their service."""
-_NOT_IN_LABELS = re.compile(r"[^0-9A-Za-z_]")
-_MAX_LABEL = 200
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,8 +34,7 @@ class DatadogEmitter(ScoreWriter):
     whose span is sampled out on its way is never seen.
 
     An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
-    assessment. A metric that does not apply has none; one that failed has, with `failures=True`, the type of its error under
-    the label `<metric>_error`. To score a record again adds an evaluation: Datadog has nothing that replaces one.
+    assessment. To score a record again adds an evaluation: Datadog has nothing that replaces one.
 
     Raises:
         ConfigurationError: the key or the application is missing, or an argument or the environment has a value that is not
@@ -62,13 +54,15 @@ class DatadogEmitter(ScoreWriter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._app = self.setting("ml_app", *_APP_NAMES)
+        # Datadog names the application of OpenTelemetry's spans by their service.
+        self._app = self.setting("ml_app", "DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 
     def server(self) -> Endpoint:
-        site = self.site or variable("DD_SITE") or _SITE
+        site = self.site or variable("DD_SITE") or "datadoghq.com"
         _A_SITE.check("site" if self.site else "DD_SITE", site)
         of_site = f"https://api.{site}"
-        name, url = self.address("base_url", *([] if self.site else [_OVERRIDE]), default=of_site)
+        overrides = [] if self.site else ["DD_LLMOBS_OVERRIDE_ORIGIN"]
+        name, url = self.address("base_url", *overrides, default=of_site)
         key = self.setting("api_key", "DD_API_KEY")
         return Endpoint.at("site" if url == of_site else name, url, headers={"dd-api-key": key}, timeout=self.timeout)
 
@@ -76,16 +70,11 @@ class DatadogEmitter(ScoreWriter):
         """Write the batch by one request; one that is too large, or has an evaluation that Datadog refuses, is split."""
         metrics = [self._evaluation_of(item) for item in batch]
         content = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
-        self.client.call("POST", _PATH, json=content).expect("data", self.name)
+        self.client.call("POST", "/api/intake/llm-obs/v2/eval-metric", json=content).expect("data", self.name)
         return [Delivered()] * len(batch)
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
         """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
-        # A label has values of one type only, so the type of an error has a label of its own.
-        outcome: dict[str, Any] = {"label": label_of(item.name), "metric_type": "score", "score_value": item.value}
-        if item.error_type is not None:
-            label = label_of(f"{item.name[: _MAX_LABEL - 8]}_error")
-            outcome = {"label": label, "metric_type": "categorical", "categorical_value": item.error_type}
         tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
         span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
         return present(
@@ -95,8 +84,10 @@ class DatadogEmitter(ScoreWriter):
                 "join_on": {"span": span},
                 "ml_app": self._app,
                 "timestamp_ms": item.ended_ns // 1_000_000,
-                **outcome,
-                "assessment": item.label if item.label in {"pass", "fail"} else None,
+                "label": label_of(item.name),
+                "metric_type": "score",
+                "score_value": item.value,
+                "assessment": item.label,
                 "reasoning": item.explanation,
                 "tags": [f"{key}:{value}" for key, value in present(tags).items()],
                 "metadata": present({**item.metadata, "label": item.label}),
@@ -106,5 +97,5 @@ class DatadogEmitter(ScoreWriter):
 
 def label_of(metric: str) -> str:
     """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
-    label = _NOT_IN_LABELS.sub("_", metric)
-    return (label if label[:1].isalpha() else f"m_{label}")[:_MAX_LABEL]
+    label = re.sub("[^0-9A-Za-z_]", "_", metric)
+    return (label if label[:1].isalpha() else f"m_{label}")[:200]

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE
 
 DropReason: TypeAlias = Literal[
-    "no_span", "queue_full", "queue_bytes", "replaced", "span_not_found", "unavailable", "failed", "shutdown"
+    "no_span", "queue_bytes", "replaced", "span_not_found", "unavailable", "failed", "shutdown"
 ]
 """Why an item was given up that nobody rejected: the last trouble, where its time ran out; `replaced` by a later one."""
 Ending: TypeAlias = tuple[Literal["delivered", "rejected", "dropped"], str | None]
@@ -48,10 +48,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The tool will never take the item."""
+    """The tool will never take the item. The reason is one of few kinds: it becomes an attribute value."""
 
     reason: str
-    """One of few kinds: it becomes an attribute value."""
 
 
 WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected
@@ -91,10 +90,8 @@ class DeliveryOptions:
         ConfigurationError: a limit is not allowed; the message names it.
     """
 
-    queue_size: int = 10_000
-    """Items that may wait, at least 1; beyond, the oldest are dropped."""
     queue_bytes: int = 16 * 1024 * 1024
-    """Bytes that they may take, at least 1; beyond, the oldest are dropped."""
+    """Bytes that what waits may take, about, at least 1: some 10,000 scores. Beyond, the oldest are dropped."""
     batch_size: int = 100
     """Items that are sent at once, at least 1, where the tool takes several in a request."""
     linger: float = 1.0
@@ -103,7 +100,7 @@ class DeliveryOptions:
     """Seconds, more than 0, from an item's emission on, for which it is tried again; then it is lost."""
 
     def __post_init__(self) -> None:
-        WHOLE.check_fields(self, "queue_size", "queue_bytes", "batch_size")
+        WHOLE.check_fields(self, "queue_bytes", "batch_size")
         SECONDS.check_fields(self, "linger")
         SOME_SECONDS.check_fields(self, "retry_window")
 

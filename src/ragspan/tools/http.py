@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from json import loads
 from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import cause_of, without_credentials
@@ -24,20 +23,17 @@ from ragspan.tools.delivery import BatchRejected, Unavailable
 if TYPE_CHECKING:
     import requests
 
-MAX_REPLY = 1024 * 1024
-"""Bytes of a reply to what was written that are read, unpacked; usual ones have some hundreds."""
-MAX_PAGE = 16 * 1024 * 1024
-"""The same of a reply that is read for its content, such as a page of stored traces."""
+MAX_REPLY = 16 * 1024 * 1024
+"""Bytes of a reply that are read, unpacked; of a page of stored traces, most others have some hundreds."""
 TOO_LARGE = "reply_too_large"
 """Why a reply could not be read that has more bytes than its bound."""
 _PIECE = 16 * 1024
 _CONNECT_TIMEOUT = 5.0  # seconds
-_NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
+_ACCEPTED, _REDIRECTS, _BAD, _SERVER_ERROR = 202, 300, 400, 500
+_NOT_NOW = frozenset({*range(_REDIRECTS, _BAD), 401, 407, 408, 425, 429, 502, 503, 504})
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
-_REJECTIONS = frozenset({400, 413, 422})
+_REJECTIONS = frozenset({_BAD, 413, 422})
 """Statuses that are about what was sent; 413 is a batch that is too large."""
-_BARE = frozenset({202, 204})
-"""Successes that may come without a word: what was sent is accepted."""
 
 
 class ServerError(Exception):
@@ -73,9 +69,9 @@ class Endpoint:
             parts, authorization = without_credentials(url)
         except (ValueError, AttributeError):
             raise ConfigurationError(f"{name} should be an address such as http://host:port") from None
-        chosen = {} if authorization is None else {"authorization": authorization}
-        chosen |= {key: value for key, value in headers.items() if value is not None}
-        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout)
+        chosen = {"authorization": authorization, **{key: value for key, value in headers.items() if value is not None}}
+        shown = {key: value for key, value in chosen.items() if value is not None}
+        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=shown, timeout=timeout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,48 +86,38 @@ class Reply:
 
     @property
     def is_ok(self) -> bool:
-        return self.status < HTTPStatus.MULTIPLE_CHOICES
-
-    def failure(self) -> Exception:
-        """What a status that is not a success says of the whole batch."""
-        reason = f"http_{self.status}"
-        if self.status in _REJECTIONS:
-            return BatchRejected(reason)
-        if self.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-            return ServerError(reason)
-        return Unavailable(reason, retry_after=self.retry_after)
+        return self.status < _REDIRECTS
 
     def expect(self, entry: str, tool: str) -> Reply:
         """This reply, if it is a success of this tool, which always has this entry.
 
         Raises:
-            Exception: it is none: `failure`; or the greeting of another server.
+            BatchRejected: the status is about what was sent.
+            ServerError: the server failed at it.
+            Unavailable: any other failure, or the greeting of another server.
         """
+        reason = f"http_{self.status}"
+        if self.status in _REJECTIONS:
+            raise BatchRejected(reason)
+        if self.status == _SERVER_ERROR:
+            raise ServerError(reason)
         if not self.is_ok:
-            raise self.failure()
-        if self.status != HTTPStatus.ACCEPTED and entry not in self.body:
+            raise Unavailable(reason, retry_after=self.retry_after)
+        if self.status != _ACCEPTED and entry not in self.body:
             raise Unavailable(f"not_{tool}")
         return self
 
 
 class HttpClient:
-    """Makes requests to one server.
+    """Makes requests to one server."""
 
-    Args:
-        endpoint: the server.
-        size: how many connections stay open.
-        most: bytes of a reply that are read, unpacked.
-    """
-
-    def __init__(self, endpoint: Endpoint, *, size: int = 1, most: int = MAX_REPLY) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._size = size
-        self._most = most
         self._session: requests.Session | None = None
         watch_forks(self, HttpClient._leave_to_parent)
 
     def call(
-        self, method: str, path: str, *, json: Any = None, query: Mapping[str, str | Sequence[str]] | None = None
+        self, method: str, path: str, *, query: Mapping[str, str | Sequence[str]] | None = None, json: Any = None
     ) -> Reply:
         """Make a request; whatever the server answers to it is a reply, if it is JSON or no success.
 
@@ -145,25 +131,21 @@ class HttpClient:
         except ImportError:
             raise ConfigurationError("this tool is asked with the package requests: pip install requests") from None
         if self._session is None:  # two threads may both make one: the later one is kept
-            self._session = session_for(self.endpoint, size=self._size)
-        limits = (min(self.endpoint.timeout, _CONNECT_TIMEOUT), self.endpoint.timeout)
-        url, content = self.endpoint.url + path, bytearray()
+            self._session = session_for(self.endpoint)
+        url, timeout, content = self.endpoint.url + path, self.endpoint.timeout, bytearray()
+        about: dict[str, Any] = {"params": query, "json": json, "timeout": (min(timeout, _CONNECT_TIMEOUT), timeout)}
         try:
-            with self._session.request(method, url, params=query, json=json, timeout=limits, stream=True) as response:
+            with self._session.request(method, url, stream=True, **about) as response:
                 for piece in response.iter_content(_PIECE):
                     content += piece
-                    if len(content) >= self._most:
-                        break
+                    if len(content) >= MAX_REPLY:
+                        raise Unavailable(TOO_LARGE)
         except requests.ReadTimeout:
             raise TimeoutError from None
         except requests.exceptions.InvalidJSONError:
             raise BatchRejected("no_json") from None
-        except requests.exceptions.ContentDecodingError:
-            content.clear()
         except requests.RequestException as error:
             raise Unavailable(cause_of(error) or type(error).__name__) from None
-        if response.ok and len(content) >= self._most:
-            raise Unavailable(TOO_LARGE)
         return _reply(response.status_code, bytes(content), response.headers.get("Retry-After", ""))
 
     def close(self) -> None:
@@ -181,20 +163,19 @@ def _reply(status: int, content: bytes, retry_after: str) -> Reply:
     pause, body = None, None
     with contextlib.suppress(ValueError):  # a date, which servers of scores do not send
         pause = max(0.0, float(retry_after))
-    if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+    if status in _NOT_NOW:
         raise Unavailable(f"http_{status}", retry_after=pause)
     with contextlib.suppress(ValueError, RecursionError):
-        body = loads(content)
+        body = json.loads(content or b"{}")
     body = {"items": body} if isinstance(body, list) else body if isinstance(body, dict) else None
-    if body is None and status < HTTPStatus.BAD_REQUEST and (content or status not in _BARE):
+    if body is None and status < _BAD:
         raise Unavailable("no_json")  # a proxy's page, another server
     return Reply(status=status, body=body or {}, text=content.decode("utf-8", "replace"), retry_after=pause)
 
 
-def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
+def session_for(endpoint: Endpoint) -> requests.Session:
     """A session with our credentials that reaches the server that was named, and no other."""
     import requests
-    from requests.adapters import HTTPAdapter
 
     class ToolSession(requests.Session):
         def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 - the base's signature
@@ -202,8 +183,6 @@ def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
             return None
 
     session = ToolSession()
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(pool_connections=1, pool_maxsize=size))
     session.headers.update(endpoint.headers)
     session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
     return session

@@ -21,7 +21,6 @@ from ragspan.tools.writer import present, stable_id
 __all__ = ["LangfuseEmitter"]
 
 _CLOUD = "https://cloud.langfuse.com"
-_LEVEL = choice("observation", "trace")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -32,9 +31,8 @@ class LangfuseEmitter(ScoreWriter):
     `emitters=[OTelEmitter(), LangfuseEmitter()]`. Langfuse takes a score before its trace, and also without it: a score whose
     trace is sampled out on its way is never seen.
 
-    A score has the metric's name. To score a record again replaces what was written. A metric that does not apply has no
-    score; one that failed has, with `failures=True`, a categorical score `error`. The metadata is `Annotation.metadata`, with
-    `label` and `annotator`.
+    A score has the metric's name, and Langfuse's environment is that in `LANGFUSE_TRACING_ENVIRONMENT`. To score a record again
+    replaces what was written. The metadata is `Annotation.metadata`, with `label` and `annotator`.
 
     Raises:
         ConfigurationError: a key is missing, or an argument or the environment has a value that is not allowed.
@@ -48,17 +46,11 @@ class LangfuseEmitter(ScoreWriter):
     """The secret key; by default that in `LANGFUSE_SECRET_KEY`."""
     level: Literal["observation", "trace"] = "observation"
     """Puts scores on the answer's observation, or on its whole trace."""
-    environment: str | None = None
-    """Langfuse's environment of the scores; None takes `LANGFUSE_TRACING_ENVIRONMENT`, or leaves it to the server."""
 
     name = "langfuse"
 
-    def __post_init__(self) -> None:
-        _LEVEL.check_fields(self, "level")
-        self._environment = self.environment or variable("LANGFUSE_TRACING_ENVIRONMENT")
-        super().__post_init__()
-
     def server(self) -> Endpoint:
+        choice("observation", "trace").check_fields(self, "level")
         address = self.address("base_url", "LANGFUSE_BASE_URL", "LANGFUSE_HOST", default=_CLOUD)
         public = self.setting("public_key", "LANGFUSE_PUBLIC_KEY")
         secret = self.setting("secret_key", "LANGFUSE_SECRET_KEY")
@@ -74,18 +66,17 @@ class LangfuseEmitter(ScoreWriter):
 
     def _score_of(self, item: Annotation) -> dict[str, Any]:
         """The score as Langfuse takes it."""
-        is_failure = item.error_type is not None
         return present(
             {
                 "id": stable_id(item.record_id, item.span_id, item.name),
                 "traceId": item.trace_id,
                 "observationId": item.span_id if self.level == "observation" else None,
                 "name": item.name,
-                "value": "error" if is_failure else item.value,
-                "dataType": "CATEGORICAL" if is_failure else "NUMERIC",
-                "comment": item.error_type or item.explanation,
+                "value": item.value,
+                "dataType": "NUMERIC",
+                "comment": item.explanation,
                 "metadata": present({**item.metadata, "label": item.label, "annotator": item.annotator}),
-                "environment": self._environment,
+                "environment": variable("LANGFUSE_TRACING_ENVIRONMENT"),
                 "timestamp": datetime.fromtimestamp(item.ended_ns // 1_000_000 / 1000, timezone.utc).isoformat(),
             }
         )

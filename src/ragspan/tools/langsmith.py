@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID, uuid5
 
-from ragspan.arguments import choice
 from ragspan.config import variable
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
@@ -23,7 +22,6 @@ from ragspan.tools.writer import present
 __all__ = ["LangSmithEmitter"]
 
 _CLOUD = "https://api.smith.langchain.com"
-_RUNS = choice("tracer", "spans").or_none()
 _NOT_FOUND, _CONFLICT = 404, 409
 _SOURCES = {semconv.ANNOTATOR_CODE: "api", semconv.ANNOTATOR_LLM: "model"}
 
@@ -32,13 +30,12 @@ _SOURCES = {semconv.ANNOTATOR_CODE: "api", semconv.ANNOTATOR_LLM: "model"}
 class LangSmithEmitter(ScoreWriter):
     """Writes each score as feedback on the answer's run, with the explanation as its comment.
 
-    Runs come to LangSmith in two ways. Its own tracer makes them of LangChain's runs, whose ids the records have: then no span
-    is needed. Or spans are sent there by OTLP, and LangSmith makes a run of each, whose id follows from the span's: then this
-    comes after the emitter that makes the span, `emitters=[OTelEmitter(), LangSmithEmitter()]`.
+    Runs come to LangSmith in two ways. Where `LANGSMITH_TRACING` is true its own tracer makes them of LangChain's runs, whose ids
+    the records have: then no span is needed. Or spans are sent there by OTLP, and LangSmith makes a run of each, whose id follows
+    from the span's: then this comes after the emitter that makes the span, `emitters=[OTelEmitter(), LangSmithEmitter()]`.
 
-    Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. A
-    metric that does not apply has none; one that failed has, with `failures=True`, the type of its error. The source is `model`
-    where a language model judged, else `api`; its metadata is `Annotation.metadata`.
+    Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. The
+    source is `model` where a language model judged, else `api`; its metadata is `Annotation.metadata`.
 
     Raises:
         ConfigurationError: the key is missing, or an argument or the environment has a value that is not allowed.
@@ -51,17 +48,12 @@ class LangSmithEmitter(ScoreWriter):
     project: str | None = None
     """Where the runs are, by name; None takes `LANGSMITH_PROJECT`. Where it has no name LangSmith looks for the run in all
     projects, which not every deployment does."""
-    runs: Literal["tracer", "spans"] | None = None
-    """What the runs are made of, by LangSmith's `tracer` or of `spans`; None takes the tracer's where `LANGSMITH_TRACING` is
-    true. Records without a run of LangChain's are looked for by their spans."""
 
     name = "langsmith"
     parallel = 4
 
     def __post_init__(self) -> None:
-        _RUNS.check_fields(self, "runs")
-        is_traced = "true" in {variable(*_names("TRACING")), variable(*_names("TRACING_V2"))}
-        self.needs_span = not is_traced if self.runs is None else self.runs == "spans"
+        self.needs_span = "true" not in {variable(*_names("TRACING")), variable(*_names("TRACING_V2"))}
         self._project = self.project or variable(*_names("PROJECT"))
         self._project_id: str | None = None
         super().__post_init__()
@@ -99,10 +91,21 @@ class LangSmithEmitter(ScoreWriter):
             self._project_id = projects.get(self._project)
             if self._project_id is None:  # a project comes into being with its first trace
                 return [SpanNotFound()]
-        feedback = self._feedback_of(item)
+        feedback = present(
+            {
+                "id": str(uuid5(UUID(item.span_id), f"{item.record_id}\0{item.name}")),
+                "run_id": item.span_id,
+                "session_id": self._project_id,
+                "key": item.name,
+                "score": item.value,
+                "value": item.label,
+                "comment": item.explanation,
+                "feedback_source": {"type": _SOURCES[item.annotator], "metadata": item.metadata},
+            }
+        )
         reply = self.client.call("POST", "/feedback", json=feedback)
         if reply.status == _CONFLICT:
-            changes = {name: feedback.get(name) for name in ("score", "value", "comment")}
+            changes: dict[str, Any] = {name: feedback.get(name) for name in ("score", "value", "comment")}
             reply = self.client.call("PATCH", f"/feedback/{feedback['id']}", json=changes)
         if reply.status == _NOT_FOUND and "detail" in reply.body:
             return [SpanNotFound()]
@@ -115,22 +118,6 @@ class LangSmithEmitter(ScoreWriter):
             return None if run_id is None else UUID(run_id)
         except ValueError:  # of a record that came as JSON
             return None
-
-    def _feedback_of(self, item: Annotation) -> dict[str, Any]:
-        """The feedback as LangSmith takes it; the annotation's span is the run."""
-        return present(
-            {
-                "id": str(uuid5(UUID(item.span_id), f"{item.record_id}\0{item.name}")),
-                "run_id": item.span_id,
-                "session_id": self._project_id,
-                "key": item.name,
-                "score": item.value,
-                "value": item.error_type or item.label,
-                "comment": item.explanation,
-                "error": None if item.error_type is None else True,
-                "feedback_source": {"type": _SOURCES[item.annotator], "metadata": item.metadata},
-            }
-        )
 
 
 def _names(setting: str) -> tuple[str, str]:

@@ -18,17 +18,9 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
 from ragspan.throttled_log import ThrottledLog
-from ragspan.tools import (
-    Annotation,
-    Delivered,
-    DeliveryOptions,
-    ScoreWriter,
-    SpanNotFound,
-    Unavailable,
-    WriteResult,
-)
+from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Unavailable, WriteResult
 from ragspan.tools.http import Endpoint, HttpClient, Reply, session_for
-from ragspan.tools.spans import AFTER_SCORES, SPAN_DELIVERY, RetryingSpanExporter
+from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present, stable_id
 
 if TYPE_CHECKING:
@@ -56,9 +48,9 @@ class MLflowEmitter(ScoreWriter):
     score that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
 
     A feedback has the metric's name, and `pass` or `fail` as its value, which MLflow draws in green and red; its rationale begins
-    with the score and the threshold, and the explanation follows. Its source is the judge (`LLM_JUDGE`, or `CODE` where no language
-    model judged). Its metadata has `ragspan.record_id`, `.score`, `.threshold`, `.prompt_version` and `.fallback`, and what the
-    judge cost. What a person has corrected in MLflow stays corrected.
+    with the score and the threshold, and the explanation follows. A score without a label is its value, with four digits. Its source
+    is the judge (`LLM_JUDGE`, or `CODE` where no language model judged). Its metadata has `ragspan.record_id`, `.score`,
+    `.threshold`, `.prompt_version` and `.fallback`, and what the judge cost. What a person has corrected in MLflow stays corrected.
 
     Raises:
         ConfigurationError: no server is named, or an argument or the environment has a value that is not allowed.
@@ -70,8 +62,6 @@ class MLflowEmitter(ScoreWriter):
     experiment: str | int | None = None
     """Where `span_exporter` sends spans to, a name or an id, as `MLflowSpanExporter` takes it. Scores go to wherever the
     trace is."""
-    token: str | None = None
-    """A bearer token, in place of the environment's."""
 
     name = "mlflow"
     parallel = 4
@@ -82,14 +72,13 @@ class MLflowEmitter(ScoreWriter):
         return cls(tracking_uri=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
-        return tracking_server(self.tracking_uri, token=self.token, timeout=self.timeout)
+        return tracking_server(self.tracking_uri, timeout=self.timeout)
 
     def span_exporter(self) -> MLflowSpanExporter:
         """An exporter that brings spans to the same server, into `experiment`."""
         return MLflowSpanExporter(
             tracking_uri=self.tracking_uri,
             experiment=self.experiment,
-            token=self.token,
             timeout=self.timeout,
             exit_timeout=AFTER_SCORES,
         )
@@ -114,22 +103,22 @@ class MLflowEmitter(ScoreWriter):
 
     def assessment_of(self, item: Annotation) -> dict[str, Any]:
         """The feedback to be created."""
-        name, source = _short(item.name), _short(item.judge or "ragspan")
-        value: float | str | None = item.value
+        name, source = bounded(item.name, _MAX_NAME), bounded(item.judge or "ragspan", _MAX_NAME)
+        value: float | str = round(item.value, 4)
         rationale = item.explanation
         if item.label is not None:
             threshold = item.metadata.get("threshold")
             number = f"{item.value:.2f}" + ("" if threshold is None else f", passes from {threshold:.2f}")
             value, rationale = item.label, ": ".join(filter(None, [number, item.explanation]))
-        feedback = {"value": value} if item.error_type is None else {"error": {"error_code": item.error_type}}
+        of_record = stable_id(f"tr-{item.trace_id}", bounded(item.record_id, _MAX_NAME), name, source)
         return present(
             {
-                "assessment_id": "a-" + stable_id(f"tr-{item.trace_id}", _short(item.record_id), name, source),
+                "assessment_id": f"a-{of_record}",
                 "assessment_name": name,
                 "trace_id": f"tr-{item.trace_id}",
                 "span_id": item.span_id,
                 "source": {"source_type": _SOURCE_TYPES[item.annotator], "source_id": source},
-                "feedback": feedback,
+                "feedback": {"value": value},
                 "metadata": present(_notes(item)),
                 "rationale": rationale,
             }
@@ -138,19 +127,15 @@ class MLflowEmitter(ScoreWriter):
 
 def _notes(item: Annotation) -> dict[str, str | None]:
     """What may be known besides value and explanation, as texts."""
-    known = {"label": item.label, "score": item.value}
+    known = {"record_id": item.record_id, "label": item.label, "score": item.value}
     known |= {key: item.metadata.get(key) for key in ("threshold", "prompt_version", "fallback")}
     usage = item.metadata.get("usage", {})
-    costs = {f"mlflow.assessment.{name}": usage.get(key) for key, name in _COSTS.items()}
-    notes = {semconv.RECORD_ID: item.record_id, **{f"ragspan.{key}": fact for key, fact in known.items()}, **costs}
-    return {key: None if fact is None else _short(str(fact)) for key, fact in notes.items()}
+    notes = {f"ragspan.{key}": fact for key, fact in known.items()}
+    notes |= {f"mlflow.assessment.{name}": usage.get(key) for key, name in _COSTS.items()}
+    return {key: None if fact is None else bounded(str(fact), _MAX_NAME) for key, fact in notes.items()}
 
 
-def _short(text: str) -> str:
-    return bounded(text, _MAX_NAME)
-
-
-def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 30.0) -> Endpoint:
+def tracking_server(uri: str | None = None, *, timeout: float = 30.0) -> Endpoint:
     """The server of this URI, or else of `MLFLOW_TRACKING_URI`, with the credentials of MLflow's own client.
 
     Raises:
@@ -162,7 +147,7 @@ def tracking_server(uri: str | None = None, *, token: str | None = None, timeout
         raise ConfigurationError(
             "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
         )
-    token, username = token or variable("MLFLOW_TRACKING_TOKEN"), variable("MLFLOW_TRACKING_USERNAME")
+    token, username = variable("MLFLOW_TRACKING_TOKEN"), variable("MLFLOW_TRACKING_USERNAME")
     authorization = f"Bearer {token}" if token else None
     if username is not None and not token and "@" not in uri:
         authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
@@ -191,9 +176,7 @@ class MLflowSpanExporter(RetryingSpanExporter):
             `MLFLOW_TRACKING_URI`. Credentials are those of MLflow's own client, from the environment.
         experiment: its name or its id; digits are an id. One that is missing is made, at the first export. None takes
             `MLFLOW_EXPERIMENT_ID`, else `MLFLOW_EXPERIMENT_NAME`, else the default experiment.
-        token: a bearer token, in place of the environment's.
         timeout: seconds, more than 0, that one try may take.
-        delivery: how many spans may wait for the server, and for how long; as in `RetryingSpanExporter` by default.
         exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
 
     Raises:
@@ -205,18 +188,16 @@ class MLflowSpanExporter(RetryingSpanExporter):
         *,
         tracking_uri: str | None = None,
         experiment: str | int | None = None,
-        token: str | None = None,
         timeout: float = 30.0,
-        delivery: DeliveryOptions = SPAN_DELIVERY,
         exit_timeout: float = 10.0,
     ) -> None:
-        server = tracking_server(tracking_uri, token=token, timeout=timeout)
+        server = tracking_server(tracking_uri, timeout=timeout)
         if experiment is None:
             experiment = variable("MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME") or "0"  # the default one
         name = str(experiment).strip()
         if not name:
             raise ConfigurationError("the experiment's name is empty")
-        super().__init__(_exporter_into(name, server), delivery=delivery, exit_timeout=exit_timeout)
+        super().__init__(_exporter_into(name, server), exit_timeout=exit_timeout)
 
 
 def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
@@ -233,9 +214,8 @@ def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
             try:
                 session.headers[_EXPERIMENT] = _id_of(experiment, server)
             except (Unavailable, TimeoutError) as trouble:
-                log.report(
-                    "experiment", "mlflow: the experiment of the spans was not found: %s", str(trouble) or "timeout"
-                )
+                line = "mlflow: the experiment of the spans was not found: %s"
+                log.report("experiment", line, str(trouble) or "timeout")
                 return SpanExportResult.FAILURE
         return export(spans)
 

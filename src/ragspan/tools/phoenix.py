@@ -8,12 +8,11 @@ try at the end of a program only, since a restart of Phoenix loses both.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ragspan.arguments import TEXT
 from ragspan.config import CaptureContent, variable
 from ragspan.telemetry.values import clean_name
 from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, WriteResult
@@ -55,18 +54,9 @@ class PhoenixEmitter(ScoreWriter):
     `PHOENIX_ENDPOINT`, `PHOENIX_COLLECTOR_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `PHOENIX_BASE_URL`; else it is port 6006 of this
     machine."""
     api_key: str | None = None
-    """For a Phoenix that wants one. Where neither it nor `headers` are given: `PHOENIX_API_KEY`."""
-    headers: Mapping[str, str] | None = None
-    """Sent with each request, like those in `PHOENIX_CLIENT_HEADERS`."""
-    identifier: str = "ragspan"
-    """What the annotations' identifiers begin with. Two engines that score the same answers each for itself need different
-    ones."""
+    """For a Phoenix that wants one. None takes the headers in `PHOENIX_CLIENT_HEADERS`, and `PHOENIX_API_KEY`."""
 
     name = "phoenix"
-
-    def __post_init__(self) -> None:
-        TEXT.check_fields(self, "identifier")
-        super().__post_init__()
 
     @classmethod
     def at(cls, address: str, *, capture_content: CaptureContent | None) -> PhoenixEmitter:
@@ -74,7 +64,7 @@ class PhoenixEmitter(ScoreWriter):
         return cls(base_url=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
-        return phoenix_server(self.base_url, api_key=self.api_key, headers=self.headers, timeout=self.timeout)
+        return phoenix_server(self.base_url, api_key=self.api_key, timeout=self.timeout)
 
     def span_exporter(self) -> SpanExporter:
         """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
@@ -103,32 +93,22 @@ class PhoenixEmitter(ScoreWriter):
         return [Delivered()] * len(batch)
 
     def _post(self, batch: Sequence[Annotation], sync: str) -> Reply:
-        rows = [self.row_of(item) for item in batch]
+        """A row replaces one with the same span, name and identifier: two answers under one span keep their scores apart."""
+        rows = [
+            {
+                "span_id": item.span_id,
+                "name": item.name,
+                "annotator_kind": item.annotator,
+                "identifier": clean_name(f"ragspan:{item.record_id}"),
+                "result": present({"score": item.value, "label": item.label, "explanation": item.explanation}),
+                "metadata": item.metadata,
+            }
+            for item in batch
+        ]
         return self.client.call("POST", "/v1/span_annotations", query={"sync": sync}, json={"data": rows})
 
-    def row_of(self, item: Annotation) -> dict[str, Any]:
-        """The annotation as Phoenix takes it. It replaces a row with the same span, name and identifier.
 
-        The identifier is the record's: two answers under one span keep their scores apart.
-        """
-        result = {"score": item.value, "label": item.label, "explanation": item.explanation}
-        return {
-            "span_id": item.span_id,
-            "name": item.name,
-            "annotator_kind": item.annotator,
-            "identifier": clean_name(f"{self.identifier}:{item.record_id}"),
-            "result": {"label": "error"} if item.error_type is not None else present(result),
-            "metadata": item.metadata,
-        }
-
-
-def phoenix_server(
-    base_url: str | None = None,
-    *,
-    api_key: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeout: float = 30.0,
-) -> Endpoint:
+def phoenix_server(base_url: str | None = None, *, api_key: str | None = None, timeout: float = 30.0) -> Endpoint:
     """The server at this address, or where the environment has it; see `PhoenixEmitter`.
 
     Raises:
@@ -138,11 +118,10 @@ def phoenix_server(
     name, url = next(((name, url) for name, url in found if url and not _GRPC_PORT.search(url)), ("base_url", _HERE))
     if base_url is not None:
         name, url = "base_url", base_url
-    if headers is None and api_key is None:
+    chosen: dict[str, str] = {}
+    if api_key is None:
         pairs = (part.partition("=") for part in (variable("PHOENIX_CLIENT_HEADERS") or "").split(",") if "=" in part)
         chosen = {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs}
         api_key = None if "authorization" in chosen else variable("PHOENIX_API_KEY")
-    else:
-        chosen = {name.lower(): value for name, value in (headers or {}).items()}
     chosen |= {"authorization": f"Bearer {api_key.strip()}"} if api_key else {}
     return Endpoint.at(name, _TRACES_PATH.sub("", url), headers=chosen, timeout=timeout)

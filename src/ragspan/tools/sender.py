@@ -1,7 +1,7 @@
 """The queue and the threads that send what is for one tool.
 
 Guarantees:
-- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
+- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by its bytes.
 - Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
 - Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
 - `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
@@ -145,11 +145,11 @@ class Sender(Generic[Item]):
                 self._entries[item.key] = entry
                 self._bytes += item.size
                 entries.append(entry)
-            while (is_full := len(self._entries) > options.queue_size) or self._bytes > options.queue_bytes:
+            while self._bytes > options.queue_bytes:
                 oldest = next((entry for entry in self._entries.values() if not entry.in_flight), None)
                 if oldest is None:
                     break
-                self._end(oldest, ("dropped", "queue_full" if is_full else "queue_bytes"))
+                self._end(oldest, ("dropped", "queue_bytes"))
             if entries:
                 self._start()
                 self._changed.notify_all()
@@ -246,21 +246,21 @@ class Sender(Generic[Item]):
 
     def settle(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
         """Settle what the tool returned for the batch, or the exception that it raised."""
-        now = self._clock()
-        is_halved = isinstance(results, BatchRejected) and len(batch) > 1
-        if isinstance(results, BaseException) and not isinstance(results, BatchRejected):
+        now, error = self._clock(), results if isinstance(results, BaseException) else None
+        is_halved = isinstance(error, BatchRejected) and len(batch) > 1
+        if error is None or isinstance(error, BatchRejected):
+            self._failures_in_a_row = 0
+        else:
             self._failures += 1
             self._failures_in_a_row += 1
-            asked = results.retry_after if isinstance(results, Unavailable) else None
+            asked = error.retry_after if isinstance(error, Unavailable) else None
             pause = backoff(self._failures_in_a_row, longest=_LONGEST_PAUSE, draw=self._draw)
             if not self._is_last_try:
                 self._paused_until = now + max(pause, min(asked or 0.0, _MAX_RETRY_AFTER))
-        else:
-            self._failures_in_a_row = 0
         for place, entry in enumerate(batch):
             entry.in_flight = False
             self._in_flight.discard(entry.item.key)
-            if isinstance(results, BaseException) and not isinstance(results, Unavailable):
+            if error is not None and not isinstance(error, Unavailable):
                 entry.max_batch_size = max(1, len(batch) // 2)
             if entry.ended is None and not is_halved:  # else a later item has replaced it
                 self._settle_one(entry, results if isinstance(results, BaseException) else results[place], now)

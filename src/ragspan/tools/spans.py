@@ -18,7 +18,6 @@ from ragspan.tools.delivery import Delivered, DeliveryOptions, DeliveryStats, Ex
 from ragspan.tools.sender import Sender
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.trace import ReadableSpan
 
 __all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]
@@ -26,7 +25,7 @@ __all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]
 _SPAN_BYTES, _ENTRY_BYTES = 1000, 100  # of a span without attributes, about, and of one of them without its text
 AFTER_SCORES = 3.0
 """Seconds at the end for an exporter whose spans the writer of scores has flushed before."""
-SPAN_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
+SPAN_DELIVERY = DeliveryOptions(queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
 
 
 class RetryingSpanExporter(SpanExporter):
@@ -41,9 +40,8 @@ class RetryingSpanExporter(SpanExporter):
 
     Args:
         exporter: sends the spans. Its own time limit for a try should be short, as it is by default.
-        delivery: how long spans are retried, and how many may wait; by default 20,000 of them in 64 MiB, for 600 seconds.
+        delivery: how long spans are retried, and how many may wait; by default 64 MiB of them, for 600 seconds.
         exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
-        meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
     """
 
     def __init__(
@@ -52,13 +50,12 @@ class RetryingSpanExporter(SpanExporter):
         *,
         delivery: DeliveryOptions = SPAN_DELIVERY,
         exit_timeout: float = 10.0,
-        meter_provider: MeterProvider | None = None,
     ) -> None:
         self.inner = exporter
         """The exporter that sends the spans, for a caller with retries of its own."""
         self._exit_timeout = exit_timeout
         self._is_closed = False
-        self._sender = Sender(delivery, write=self._write, name="exporter", item="span", meter_provider=meter_provider)
+        self._sender = Sender(delivery, write=self._write, name="exporter", item="span")
         flush_as_well(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -87,8 +84,7 @@ class RetryingSpanExporter(SpanExporter):
         return self._sender.stats()
 
     def _write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
-        causes: list[str] = []
-        with hearing(causes.append):
+        with hearing() as causes:
             result = self.inner.export([item.span for item in batch])
         if result is not SpanExportResult.SUCCESS:
             raise ExportError(causes[0] if causes else "its exporter failed")
@@ -112,8 +108,6 @@ class _Item:
     def __init__(self, span: ReadableSpan) -> None:
         self.span = span
         self.key = id(span)
-        entries = [
-            *(span.attributes or {}).values(),
-            *(value for event in span.events for value in (event.attributes or {}).values()),
-        ]
-        self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in entries)
+        attributes = [span.attributes or {}, *(event.attributes or {} for event in span.events)]
+        values = [value for each in attributes for value in each.values()]
+        self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in values)

@@ -14,29 +14,26 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from ragspan.arguments import FLAG
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import check_extra
-from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
-from ragspan.telemetry.values import clean_name, error_type
+from ragspan.telemetry.values import clean_name
 from ragspan.tools.delivery import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
 from ragspan.tools.http import Endpoint, HttpClient
 from ragspan.tools.sender import LAST_SECONDS, Sender
 
-if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
-
 _LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
 _BYTES = 1500  # of an annotation without its explanation
+_SPENT = ("requests", "input_tokens", "output_tokens", "usd")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,15 +49,12 @@ class Annotation:
     record_id: str
     ended_ns: int
     """When the answer ended, in nanoseconds since 1970: the same whenever it is scored again."""
-    value: float | None
-    """None for a failure."""
+    value: float
     annotator: str = semconv.ANNOTATOR_CODE
     """OpenInference's word for who judged: `LLM`, or `CODE` where it was not a language model."""
     judge: str | None = None
     label: str | None = None
     explanation: str | None = None
-    error_type: str | None = None
-    """Of a failure."""
     metadata: Mapping[str, Any]
     """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `asked`, `screen`, `late`, `refusal`,
     `details` and `usage`."""
@@ -75,7 +69,7 @@ class Annotation:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
+class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
     """Writes the scores of answers to a tool, in the background.
 
     A derived class is a dataclass, too. It says where the server is (`server`) and how a batch is written there (`write`).
@@ -84,14 +78,10 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    failures: bool = False
-    """Also write metrics that failed: the type of the error, never a message."""
     timeout: float = 30.0
     """Seconds, more than 0, that the tool may take to answer a request."""
     delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
     """How long scores are retried, and how many may wait."""
-    meter_provider: MeterProvider | None = None
-    """Where `ragspan.deliveries` goes; None means the global one, whenever it is set."""
 
     client: HttpClient = field(init=False)
     """The client of the tool's server."""
@@ -109,10 +99,16 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
     def __post_init__(self) -> None:
         check_extra(self.name, type(self).__name__)
-        self.client = HttpClient(self.server(), size=self.parallel or 1)
+        self.client = HttpClient(self.server())
         super().__post_init__()
-        FLAG.check_fields(self, "failures")  # `"false"` is true to Python
-        self.set_delivery_options(self.delivery)
+        self._sender: Sender[Annotation] = Sender(
+            self.delivery if self.parallel is None else replace(self.delivery, batch_size=1),
+            write=self.write,
+            write_last=self.write_last,
+            name=self.name,
+            threads=self.parallel or 1,
+            follows_spans=self.needs_span,
+        )
 
     def setting(self, argument: str, *variables: str) -> str:
         """What the argument says, or else the first of these variables that is set.
@@ -155,43 +151,29 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         return self.write(batch)
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
-        """What to write for these outcomes of an answer that has this span, a valid and sampled one.
+        """What to write for these outcomes of an answer that has this span, a valid and sampled one: an annotation for each score.
 
-        A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
-        emitted, usually in the engine's worker, so it does no I/O.
+        Called where answers are emitted, usually in the engine's worker, so it does no I/O.
         """
-        record_id = clean_name(scored.record.record_id)
-        items: list[Annotation] = []
-        for metric, outcome in scored.outcomes.items():
-            facts: dict[str, Any]
-            if isinstance(outcome, Score):
-                usage = outcome.usage
-                spent = present({name: getattr(usage, name, None) for name in _SPENT})
-                facts = {
-                    "value": float(outcome.value),
-                    "annotator": annotator_kind(outcome),
-                    "judge": outcome.judge and clean_name(outcome.judge),
-                    "label": outcome.label,
-                    "explanation": self.content.explanation(outcome),
-                }
-                metadata = {
-                    "judge": facts["judge"],
-                    "prompt_version": outcome.prompt_version and clean_name(outcome.prompt_version),
-                    "fallback": outcome.fallback and clean_name(outcome.fallback),
-                    "threshold": outcome.threshold,
-                    "asked": scored.asked,
-                    "screen": outcome.screen and float(outcome.screen.value),
-                    "late": scored.late or None,
-                    "refusal": scored.refusal or None,
-                    "details": {clean_name(name): float(number) for name, number in outcome.details.items()} or None,
-                    "usage": spent if usage and usage.requests else None,
-                }
-            elif isinstance(outcome, MetricFailure) and self.failures:
-                # Never the message: it may quote what a provider or a parser quoted of the user's text.
-                facts = {"value": None, "error_type": error_type(outcome.error_type)}
-                metadata = {"error_type": facts["error_type"]}
-            else:
+        record_id, items = clean_name(scored.record.record_id), list[Annotation]()
+        for metric, score in scored.outcomes.items():
+            if not isinstance(score, Score):
                 continue
+            judge = score.judge and clean_name(score.judge)
+            spent = {name: getattr(score.usage, name, None) for name in _SPENT}
+            metadata = {
+                "record_id": record_id,
+                "judge": judge,
+                "prompt_version": score.prompt_version and clean_name(score.prompt_version),
+                "fallback": score.fallback and clean_name(score.fallback),
+                "threshold": score.threshold,
+                "asked": scored.asked,
+                "screen": score.screen and float(score.screen.value),
+                "late": scored.late or None,
+                "refusal": scored.refusal or None,
+                "details": {clean_name(name): float(number) for name, number in score.details.items()} or None,
+                "usage": present(spent) if spent["requests"] else None,
+            }
             items.append(
                 Annotation(
                     trace_id=f"{span.trace_id:032x}",
@@ -199,24 +181,15 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
                     name=clean_name(metric),
                     record_id=record_id,
                     ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
-                    metadata=present({"record_id": record_id, **metadata}),
-                    **facts,
+                    value=float(score.value),
+                    annotator=annotator_kind(score),
+                    judge=judge,
+                    label=score.label,
+                    explanation=self.explanation(score),
+                    metadata=present(metadata),
                 )
             )
         return items
-
-    def set_delivery_options(self, delivery: DeliveryOptions) -> None:
-        """Change how long scores are retried, and how many may wait, before anything is emitted."""
-        self.delivery = delivery
-        self._sender: Sender[Annotation] = Sender(
-            delivery if self.parallel is None else replace(delivery, batch_size=1),
-            write=self.write,
-            write_last=self.write_last,
-            name=self.name,
-            threads=self.parallel or 1,
-            follows_spans=self.needs_span,
-            meter_provider=self.meter_provider,
-        )
 
     def emit(self, scored: ScoredRecord) -> DeliveryStatus:
         """Take an answer's outcomes, and say what becomes of them; those without a sampled span are counted as `no_span`."""
@@ -241,9 +214,6 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
     def stats(self) -> DeliveryStats:
         """Where everything is that was emitted."""
         return self._sender.stats()
-
-
-_SPENT = ("requests", "input_tokens", "output_tokens", "usd")
 
 
 def stable_id(*parts: str) -> str:

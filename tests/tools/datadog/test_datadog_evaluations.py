@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from writer_fixtures import ANSWER
 
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import Score
 from ragspan.records import SpanAnchor
 from ragspan.tools.datadog import DatadogEmitter, label_of
 
@@ -55,12 +55,6 @@ def test_an_evaluation_is_joined_to_the_answers_span_with_all_that_is_known(writ
 )
 def test_a_label_has_only_what_datadog_allows(metric, label):
     assert label_of(metric) == label
-
-
-def test_a_metric_that_failed_has_a_label_of_its_own(written):
-    found = written({"faithfulness": MetricFailure(error_type="RateLimitError", message="")}, failures=True)
-
-    assert found["faithfulness_error"]["categorical_value"] == "RateLimitError"
 
 
 @pytest.mark.parametrize(

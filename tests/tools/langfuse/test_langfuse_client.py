@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from writer_law import PATIENCE
 
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import Score
 
 langfuse = pytest.importorskip("langfuse", reason="runs in `make test-clients`")
 pytestmark = pytest.mark.slow
@@ -47,9 +47,8 @@ def test_the_clients_type_of_a_score_takes_ours_and_knows_all_its_fields(server,
     from langfuse.api.core.serialization import convert_and_respect_annotation_metadata as by_fields
     from langfuse.api.scores.types import CreateScoreRequest
 
-    writer = make_writer(failures=True, environment="staging")
-    failure = MetricFailure(error_type="RateLimitError", message="")
-    writer.emit(make_scored({"faithfulness": Score(value=0.25), "completeness": failure}))
+    writer = make_writer()
+    writer.emit(make_scored({"faithfulness": Score(value=0.25)}))
     assert writer.flush(PATIENCE)
 
     for score in server.stored.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import Score
 from ragspan.tools.langfuse import LangfuseEmitter
 from ragspan.usage import Usage
 
@@ -20,7 +20,8 @@ def written(server, deliver, make_scored):
     return write
 
 
-def test_a_score_is_on_the_answers_observation_with_all_that_is_known(written):
+def test_a_score_is_on_the_answers_observation_with_all_that_is_known(monkeypatch, written):
+    monkeypatch.setenv("LANGFUSE_TRACING_ENVIRONMENT", "staging")
     score = Score(
         value=0.25,
         threshold=0.5,
@@ -29,7 +30,7 @@ def test_a_score_is_on_the_answers_observation_with_all_that_is_known(written):
         usage=Usage(requests=2, input_tokens=10, output_tokens=3, usd=0.01),
     )
 
-    found = written({"faithfulness": score}, explanations=True, environment="staging")["faithfulness"]
+    found = written({"faithfulness": score}, explanations=True)["faithfulness"]
 
     assert (found["traceId"], found["observationId"]) == ("0" * 30 + "a1", "0" * 14 + "b2")
     assert (found["value"], found["dataType"], found["comment"]) == (0.25, "NUMERIC", "two claims are made up")
@@ -49,14 +50,6 @@ def test_a_score_can_be_of_the_whole_trace(written):
 
 def test_the_same_answer_has_the_same_ids_in_all_processes(written):
     assert written()["faithfulness"]["id"] == "eb94f9f8248d08c9c74bda39859ecc06"
-
-
-def test_a_metric_that_failed_is_a_category_of_its_own(written):
-    failure = written({"faithfulness": MetricFailure(error_type="RateLimitError", message="")}, failures=True)[
-        "faithfulness"
-    ]
-
-    assert (failure["value"], failure["dataType"], failure["comment"]) == ("error", "CATEGORICAL", "RateLimitError")
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,11 @@ class Store(BaseRetriever):
         return [Document(FACT)]
 
 
-def test_scores_are_on_the_run_of_langsmiths_tracer_without_any_span(server, make_writer):
+def test_scores_are_on_the_run_of_langsmiths_tracer_without_any_span(server, monkeypatch, make_writer):
     server.runs.clear()
-    engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[make_writer(runs="tracer")])
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[make_writer()])
+    monkeypatch.delenv("LANGSMITH_TRACING")  # LangChain would add the tracer once more
     client = langsmith.Client(api_url=server.url, api_key="ls-secret")
     handlers = [RagspanCallbackHandler(sink=engine), LangChainTracer(client=client)]
     prompt = RunnableLambda(lambda given: f"{given['context'][0].page_content}\n{given['question']}")

@@ -118,7 +118,6 @@ def backend():
         server=FakeMLflow,
         writer=MLflowEmitter,
         address="tracking_uri",
-        arguments={"token": "secret-token"},
         variables=lambda url: {
             "MLFLOW_TRACKING_URI": url,
             "MLFLOW_TRACKING_TOKEN": "secret-token",
@@ -127,6 +126,11 @@ def backend():
         needed="MLFLOW_TRACKING_URI",
         secret="secret-token",
     )
+
+
+@pytest.fixture(autouse=True)
+def token(bare_environment, monkeypatch):  # noqa: F811 - the fixture
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "secret-token")
 
 
 @pytest.fixture
@@ -169,7 +173,7 @@ def feedback(value=0.9, *, metric="faithfulness", answer=1, record="r1", span=0x
 
 def annotations(given, **options):
     """Those of an answer, as the emitter makes them."""
-    emitter = MLflowEmitter(**{"tracking_uri": "http://localhost", "explanations": True, "failures": True, **options})
+    emitter = MLflowEmitter(**{"tracking_uri": "http://localhost", "explanations": True, **options})
     return list(emitter.items_of(given, given.span))
 
 

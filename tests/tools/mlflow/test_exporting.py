@@ -47,8 +47,9 @@ def test_spans_arrive_in_the_experiment_that_is_named_and_a_missing_one_is_made(
 def test_the_exporter_shows_who_we_are(mlflow, export, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ann")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "p")
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t")
 
-    assert export(tracking_uri=mlflow.url, experiment="new", token="t")
+    assert export(tracking_uri=mlflow.url, experiment="new")
     assert {request.headers["authorization"] for request in mlflow.requests} == {"Bearer t"}
 
 

@@ -1,4 +1,4 @@
-from ragspan import MetricFailure, Score
+from ragspan import Score
 from ragspan.usage import Usage
 
 
@@ -42,11 +42,10 @@ def test_a_score_becomes_feedback_on_the_answers_span(make):
     }
 
 
-def test_a_failure_is_feedback_with_an_error(make):
-    (written,) = assessments(make, make.scored({"faithfulness": MetricFailure(error_type="Timeout", message="")}))
+def test_a_score_without_a_label_is_its_value_in_four_digits(make):
+    (written,) = assessments(make, make.scored({"faithfulness": Score(value=0.008316752663251097)}))
 
-    assert written["feedback"] == {"error": {"error_code": "Timeout"}}
-    assert written["source"] == {"source_type": "CODE", "source_id": "ragspan"}
+    assert written["feedback"] == {"value": 0.0083}
 
 
 def test_the_same_score_in_another_process_and_on_another_span_has_the_same_id(make):

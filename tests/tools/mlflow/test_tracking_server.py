@@ -16,11 +16,11 @@ def test_the_environment_names_the_server_and_who_we_are_and_arguments_go_before
         monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
     monkeypatch.setenv("MLFLOW_WORKSPACE", "team")
 
-    found, given = tracking_server(), tracking_server("http://here:5000", token="mine", timeout=3.0)
+    found, given = tracking_server(), tracking_server("http://here:5000", timeout=3.0)
 
     assert found.url == "https://mlflow.example.com/base"
     assert found.headers == {"authorization": "Bearer t", "x-mlflow-workspace": "team"}
-    assert (given.url, given.headers["authorization"], given.timeout) == ("http://here:5000", "Bearer mine", 3.0)
+    assert (given.url, given.headers["authorization"], given.timeout) == ("http://here:5000", "Bearer t", 3.0)
 
 
 def who(header):
@@ -28,6 +28,7 @@ def who(header):
 
 
 def test_credentials_are_those_of_the_address_or_else_of_the_environment_and_shown_nowhere(monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_TOKEN")
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "änn")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "日本")
     found, given = tracking_server("http://localhost:5000/"), tracking_server("http://ann:p%40ss@localhost:5000/")

@@ -94,7 +94,7 @@ def backend():
         server=FakePhoenix,
         writer=PhoenixEmitter,
         address="base_url",
-        arguments={"api_key": "secret-key", "identifier": "mine"},
+        arguments={"api_key": "secret-key"},
         variables=lambda url: {"PHOENIX_COLLECTOR_ENDPOINT": url, "PHOENIX_API_KEY": "secret-key"},
         secret="secret-key",
     )

@@ -5,16 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ragspan.outcomes import Score
-from ragspan.tools.phoenix import PhoenixEmitter
-
-
-@pytest.fixture
-def rows_of():
-    def rows(scored, **options):
-        emitter = PhoenixEmitter(base_url="http://localhost", **{"explanations": True, **options})
-        return [emitter.row_of(item) for item in emitter.items_of(scored, scored.span)]
-
-    return rows
 
 
 @pytest.mark.parametrize(
@@ -29,27 +19,23 @@ def rows_of():
     ],
     ids=["all", "nothing but the value"],
 )
-def test_a_score_is_an_annotation_of_the_answers_span(rows_of, make_scored, score, kind, result):
-    scored = make_scored({"faithfulness": score})
-    (item,) = PhoenixEmitter(base_url="http://localhost").items_of(scored, scored.span)
+def test_a_score_is_an_annotation_of_the_answers_span(phoenix, deliver, make_scored, score, kind, result):
+    deliver(make_scored({"faithfulness": score}), explanations=True)
 
-    assert rows_of(scored) == [
-        {
-            "span_id": "00000000000000b2",
-            "name": "faithfulness",
-            "annotator_kind": kind,
-            "identifier": "ragspan:record-1",
-            "result": result,
-            "metadata": item.metadata,
-        }
-    ]
+    (row,) = phoenix.rows
+    assert row.pop("metadata")["record_id"] == "record-1"
+    assert row == {
+        "span_id": "00000000000000b2",
+        "name": "faithfulness",
+        "annotator_kind": kind,
+        "identifier": "ragspan:record-1",
+        "result": result,
+    }
 
 
-def test_the_identifier_is_the_records_and_not_the_judges(rows_of, make_scored):
+def test_the_identifier_is_the_records_and_not_the_judges(phoenix, deliver, make_scored):
     """A second scoring by another judge replaces the first; two answers under one span do not replace each other."""
-    outcomes = [{"faithfulness": Score(value=1.0, judge=judge)} for judge in ("overlap", "gpt-4o-mini")]
-    identifiers = [rows_of(make_scored(each), identifier="mine")[0]["identifier"] for each in outcomes]
-    (other,) = rows_of(make_scored(record_id="record-2"))
+    for record, judge in (("record-1", "overlap"), ("record-1", "gpt-4o-mini"), ("record-2", "overlap")):
+        deliver(make_scored({"faithfulness": Score(value=1.0, judge=judge)}, record_id=record))
 
-    assert identifiers == ["mine:record-1"] * 2
-    assert other["identifier"] == "ragspan:record-2"
+    assert [row["identifier"] for row in phoenix.rows] == ["ragspan:record-1", "ragspan:record-2"]

@@ -87,18 +87,11 @@ class WriterLaw:
         assert writer.flush(PATIENCE)
         assert server.number_of_scores == 2
 
-    def test_a_metric_that_failed_is_written_where_that_is_wanted_and_its_message_never(
-        self, server, deliver, make_scored
-    ):
+    def test_only_scores_are_written(self, server, deliver, make_scored):
         failure = MetricFailure(error_type="RateLimitError", message="a user's words")
-        outcomes = {"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")}
-        for failures in (False, True):
-            deliver(make_scored(outcomes), failures=failures)
-            assert server.number_of_scores == int(failures)
+        deliver(make_scored({"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")}))
 
-        sent = b" ".join(request.body for request in server.requests)
-        assert b"RateLimitError" in sent
-        assert b"user's words" not in sent
+        assert server.requests == []
 
     def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, backend, caplog):
         server.script.extend([401, 500, 503])
@@ -125,7 +118,7 @@ class WriterLaw:
         assert seen == {True}
         assert caplog.messages == []
 
-    @pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("timeout", float("inf")), ("failures", "false")])
+    @pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("timeout", float("inf"))])
     def test_an_option_that_cannot_be_is_named(self, make_writer, option, value):
         with pytest.raises(ConfigurationError, match=f"^{option} "):
             make_writer(**{option: value})

@@ -12,7 +12,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 
@@ -25,7 +25,7 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
-from ragspan.telemetry.environment import providers_from_environment
+from ragspan.telemetry.environment import exporters, providers_from_environment
 from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Delivered, DeliveryOptions, DeliveryStatus, ExportError, ScoreWriter, Sender, WriteResult
 from ragspan.tools.spans import RetryingSpanExporter
@@ -72,14 +72,13 @@ class FleetScoring:
         self.pauses = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         """While spans or native scores are not taken: what is not exported is scored again later, so scoring has to wait."""
         self._ids = DeterministicSpanIds()
-        self._exporters: list[SpanExporter] = []
-
-        def collecting(made: Sequence[SpanExporter]) -> SpanProcessor:
-            # The worker repeats exports by itself: it must know what became of each span.
-            self._exporters += [one.inner if isinstance(one, RetryingSpanExporter) else one for one in made]
-            return self._ids
-
-        self._providers = providers_from_environment(processor=collecting, id_generator=self._ids)
+        # The worker repeats exports by itself: it must know what became of each span.
+        self._exporters: list[SpanExporter] = [
+            one.inner if isinstance(one, RetryingSpanExporter) else one for one in exporters("traces")
+        ]
+        tracers = TracerProvider(id_generator=self._ids, shutdown_on_exit=False)
+        tracers.add_span_processor(self._ids)
+        self._providers = providers_from_environment(tracer_provider=tracers)
         self.meter_provider = self._providers.meter_provider
         self._emitters = emitters_from(settings, self._providers)
         self._spans = next((one for one in self._emitters if isinstance(one, OTelEmitter)), None)
@@ -87,8 +86,7 @@ class FleetScoring:
         self._others = [one for one in self._emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._sender: Sender[Delivery] = Sender(
             DeliveryOptions(
-                queue_size=2**30,  # the worker bounds what is in flight
-                queue_bytes=2**40,
+                queue_bytes=2**40,  # the worker bounds what is in flight
                 batch_size=_RECORDS_A_BATCH,
                 linger=_LINGER,
                 retry_window=options.export_retry_timeout,

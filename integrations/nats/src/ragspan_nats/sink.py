@@ -19,7 +19,7 @@ from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
-from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import without_texts
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from

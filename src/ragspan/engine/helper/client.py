@@ -23,7 +23,6 @@ from ragspan.judges.session import session_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
-from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
@@ -156,7 +155,6 @@ class HelperClient:
         if problem is not None:
             self.close(0.0)
             self._next_start = time.monotonic() + pause
-            give_turns()
             self._log.report("no helper", _NO_HELPER, problem)
         return problem is None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.telemetry import semconv
-from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 from ragspan_receiver.stored import WHOLE_TRACE, answers_in
@@ -28,7 +28,7 @@ def stored(
     project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
 ) -> Iterator[StoredAnswer]:
     """The answers in an experiment of MLflow; see `ragspan.evaluate.sources.Source`."""
-    with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
+    with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE))) as client:
         location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
         search = {"locations": [location], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}
         if since_ns is not None:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
-from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.http import HttpClient
 from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 from ragspan_receiver.stored import answers_in
@@ -30,7 +30,7 @@ def stored(
     query = {"sort": "start_time", "order": "asc", "limit": _TRACES}
     if since_ns is not None:
         query["start_time"] = datetime.fromtimestamp(since_ns / 1e9, timezone.utc).isoformat()
-    with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
+    with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE))) as client:
         store = _Project(client, f"/v1/projects/{quote(project, safe='')}")
         for traces in store.pages("traces", query):
             ids = [trace["trace_id"] for trace in traces]
