@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import weakref
-from types import SimpleNamespace
 
 import pytest
 from captures import CollectingSink
 
 from ragspan import RagRecord
-from ragspan.capturing.log import EventKind
+from ragspan.capturing import open_requests
 from ragspan.capturing.open_requests import EndedRuns, OpenRequests
 from ragspan.telemetry import suppressed
 
@@ -83,37 +82,23 @@ def test_what_runs_with_instrumentation_suppressed_is_no_request(requests):
 # Requests that never end
 
 
-def test_the_oldest_request_is_given_up_when_too_many_are_open(sink):
-    requests = OpenRequests(sink, status_of, max_open=2)
+def test_the_oldest_request_is_given_up_when_too_many_are_open(requests, sink, monkeypatch):
+    monkeypatch.setattr(open_requests, "_MAX_OPEN", 2)
     logs = [begun(requests, key) for key in range(3)]
 
     assert [log.over for log in logs] == [True, False, False]
     assert statuses(sink) == ["aborted"]
 
 
-def test_a_request_in_which_nothing_happens_is_given_up_when_the_next_one_begins(sink):
-    requests = OpenRequests(sink, status_of, max_seconds=0, sweep_seconds=0)
-    still = begun(requests)
-    begun(requests, 2)
+def test_a_request_that_goes_on_for_too_long_is_given_up_when_the_next_one_begins(requests, sink, monkeypatch):
+    old, young = begun(requests), begun(requests, 2)
+    old.started_ns -= 5 * 3600 * 10**9
+    monkeypatch.setattr(open_requests, "_NS_BETWEEN_LOOKS", 0)
+    requests._next_look_ns = 0
+    begun(requests, 3)
 
-    assert still.over
+    assert (old.over, young.over) == (True, False)
     assert statuses(sink) == ["aborted"]
-
-
-def test_a_request_in_which_something_happens_may_last_as_long_as_it_likes(sink, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("ragspan.capturing.open_requests.time", SimpleNamespace(monotonic=lambda: now[0]))
-    requests = OpenRequests(sink, status_of, max_seconds=100.0, sweep_seconds=0)
-    going_on, still = begun(requests), begun(requests, 2)
-    for key in range(3, 8):
-        now[0] += 60.0
-        going_on.note(EventKind.READ, 1)
-        requests.finish(begun(requests, key))
-
-    assert (going_on.over, still.over) == (False, True)
-    now[0] += 101.0
-    begun(requests, 8)
-    assert going_on.over
 
 
 def test_a_request_with_runs_without_end_is_given_up(requests, sink):

@@ -256,10 +256,12 @@ def test_what_a_program_masked_is_not_in_the_text(write):
 
 
 def test_masks_at_the_edges_of_a_text_belong_to_it():
-    text = "Anna Smith of Graz runs the boiler room of the whole house since 1999"
-    masked = "[NAME] of <CITY> runs the boiler room of the whole house since ****"
+    text = "Anna Smith runs the boiler room of the whole house since 1999 for the board"
+    masked = "[NAME] runs the boiler room of the whole house since **** for the board"
+    begun = "Write to [E-MAIL] when the boiler room of the house is cold."
 
     assert shown(f"Source: a.pdf\n{masked}\n", text) == ([masked], ["Source: a.pdf"])
+    assert shown(f"Use: {begun} Be brief.", begun.replace("[E-MAIL]", "anna@example.com"))[0] == [begun]
 
 
 def test_a_text_is_cut_where_the_prompt_cuts_it():

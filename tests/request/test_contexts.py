@@ -227,13 +227,8 @@ def test_documents_in_the_prompts_behind_an_answer(write, contexts):
 
 @pytest.mark.parametrize(
     ("names", "contexts"),
-    [
-        ("errors notes raw_notes plan past_steps intermediate_steps todos warnings search_queries", None),
-        ("document_errors validation_results messages_to_delete completedSections", None),
-        ("documents docs context contexts retrieved_docs relevantDocuments search_results results", []),
-        ("passages chunks hits found", []),
-    ],
-    ids=["something else", "something else of a search", "a search's result", "a search's result by another name"],
+    [("errors notes plan todos completedSections", None), ("documents context contexts", [])],
+    ids=["something else", "a search's result"],
 )
 def test_an_empty_list_is_a_search_that_found_nothing_where_it_is_called_so(names, contexts):
     for name in names.split():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -92,11 +91,6 @@ INVENTED: dict[str, Program] = {
         lambda fact: PayloadMessage("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
         lambda fact: ASKED,
         filling=['{"enum": ["%s"]}'],
-    ),
-    "in the schema of a message of the program's own": by_hand(
-        lambda fact: (
-            f"{PUMP}\nAnswer by {{{json.dumps({'properties': {'a': {'type': 'string', 'description': fact}}})}}}"
-        )
     ),
     "in example messages": beside_documents(
         lambda fact: SYSTEM,

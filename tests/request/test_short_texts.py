@@ -27,11 +27,10 @@ def found_in(log: WrittenLog, *prompt: PayloadMessage) -> Sequence[str] | None:
     [
         "\n".join,
         ", ".join,
-        " ".join,
         json.dumps,
         lambda texts: "\n".join(f"[{at}] {one}" for at, one in enumerate(texts)),
     ],
-    ids=["lines", "a list", "a row", "JSON", "numbered"],
+    ids=["lines", "a list", "JSON", "numbered"],
 )
 @pytest.mark.parametrize("by_template", [True, False])
 def test_short_documents_that_stand_by_themselves(write, by_template):
@@ -60,6 +59,3 @@ def test_short_documents_that_were_dropped_and_whose_words_the_instructions_have
         prompt = log.fills({"context": PUMP, "question": QUESTION}, *prompt)
 
     assert found_in(log, *prompt) == [PUMP]
-
-
-# Drafts

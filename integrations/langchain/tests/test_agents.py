@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from agent_programs import agent_with, calls, scripted_model, search, search_agent, user_says
 from captures import Answered
@@ -17,15 +15,11 @@ from langgraph.types import Command, interrupt
 from rag_programs import (
     ANSWER,
     HOSE,
-    MOTOR,
     PUMP,
     QUESTION,
-    chat_model,
     documents,
     join_texts,
     look_up,
-    rag_chain,
-    retriever,
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
@@ -109,22 +103,6 @@ def test_documents_of_an_earlier_turn_are_history(captured, asked, query, contex
     search_agent(*script).invoke({"messages": [*history, HumanMessage(asked)]}, captured.config)
 
     assert captured.answers() == [Answered(asked, contexts, "You are welcome.")]
-
-
-# Agents that ask other agents
-
-
-def test_what_a_tool_read_of_an_inner_answer_makes_its_documents_count(captured):
-    @tool
-    def ask(text: str) -> str:
-        """Ask."""
-        inner = rag_chain(retriever(MOTOR), chat_model("one two three four five"))
-        with contextlib.closing(inner.stream(text)) as words:
-            return "".join(next(words) for _ in range(5))
-
-    agent_with(ask, script=[calls(("ask", {"text": "w?"})), ANSWER]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [MOTOR], ANSWER)]
 
 
 # A person in the loop

@@ -140,12 +140,6 @@ FAILURES = {
         None,
         "ZeroDivisionError",
     ),
-    "later step in a stream": (
-        lambda *asked: list((rag_chain() | (lambda answer: 1 / 0)).stream(*asked)),
-        FOUND,
-        None,
-        "ZeroDivisionError",
-    ),
     "parser": (lambda *asked: (parsed() | JsonOutputParser()).invoke(*asked), FOUND, None, "OutputParserException"),
 }
 

@@ -1,53 +1,30 @@
-"""Captures answers: of plain Python code (`answer`), and of frameworks, whose requests are noted in logs (`log`, `snapshots`).
+"""Captures answers: of plain Python code (`answer`), and of frameworks, whose requests are noted in logs (`log`).
 
 Integrations import these names from here.
 """
 
-from ragspan.capturing.answer import Answer, add_context_recorder, capture, enclosing_answer, record_contexts
-from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, nested_logs
-from ragspan.capturing.nested import OuterRun, add_request_finder
-from ragspan.capturing.open_requests import MAX_RUNS, OpenRequests
-from ragspan.safe_copy import (
-    CUT,
-    MAX_BLOCKS,
-    MAX_NODES_OF_STEP,
-    OPAQUE,
-    PART_BYTES,
-    Copying,
-    Hidden,
-    Opaque,
-    Snapshot,
-    Snapshots,
-)
-from ragspan.telemetry.otel_context import anchor_of_span, current_anchor, suppressed
-
-__all__ = [
-    "CUT",
-    "MAX_BLOCKS",
-    "MAX_NODES_OF_STEP",
-    "MAX_RUNS",
-    "OPAQUE",
-    "PART_BYTES",
-    "Answer",
-    "Copying",
-    "Event",
-    "EventKind",
-    "Hidden",
-    "Opaque",
-    "OpenRequests",
-    "OuterRun",
-    "RequestLog",
-    "RunKey",
-    "Snapshot",
-    "Snapshots",
-    "TokenStream",
-    "add_context_recorder",
-    "add_request_finder",
-    "anchor_of_span",
-    "capture",
-    "current_anchor",
-    "enclosing_answer",
-    "nested_logs",
-    "record_contexts",
-    "suppressed",
-]
+from ragspan.capturing.answer import Answer as Answer
+from ragspan.capturing.answer import add_context_recorder as add_context_recorder
+from ragspan.capturing.answer import capture as capture
+from ragspan.capturing.answer import enclosing_answer as enclosing_answer
+from ragspan.capturing.answer import record_contexts as record_contexts
+from ragspan.capturing.log import Event as Event
+from ragspan.capturing.log import EventKind as EventKind
+from ragspan.capturing.log import RequestLog as RequestLog
+from ragspan.capturing.log import RunKey as RunKey
+from ragspan.capturing.log import TokenStream as TokenStream
+from ragspan.capturing.nested import OuterRun as OuterRun
+from ragspan.capturing.nested import add_request_finder as add_request_finder
+from ragspan.capturing.open_requests import MAX_RUNS as MAX_RUNS
+from ragspan.capturing.open_requests import OpenRequests as OpenRequests
+from ragspan.safe_copy import CUT as CUT
+from ragspan.safe_copy import MAX_BLOCKS as MAX_BLOCKS
+from ragspan.safe_copy import MAX_NODES_OF_STEP as MAX_NODES_OF_STEP
+from ragspan.safe_copy import OPAQUE as OPAQUE
+from ragspan.safe_copy import Copying as Copying
+from ragspan.safe_copy import Opaque as Opaque
+from ragspan.safe_copy import Snapshot as Snapshot
+from ragspan.safe_copy import Snapshots as Snapshots
+from ragspan.telemetry.otel_context import anchor_of_span as anchor_of_span
+from ragspan.telemetry.otel_context import current_anchor as current_anchor
+from ragspan.telemetry.otel_context import suppressed as suppressed

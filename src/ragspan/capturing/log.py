@@ -123,12 +123,6 @@ class RequestLog:
         return [Event._make(event) for event in list(self.events)]
 
     @property
-    def progress(self) -> int:
-        """A number that grows with each event and token."""
-        inside = sum(inner.log.progress for inner in nested_logs(self))
-        return len(self.events) + sum(len(stream.tokens) for stream in list(self.streams.values())) + inside
-
-    @property
     def size_hint(self) -> int:
         return self.bytes + sum(log.bytes for log in self.earlier) if self.earlier else self.bytes
 

@@ -11,10 +11,10 @@ Guarantees:
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import repeat
+from time import time_ns
 from typing import Final, Generic, TypeVar
 
 from opentelemetry.context import get_current
@@ -28,6 +28,11 @@ from ragspan.throttled_log import ThrottledLog
 
 MAX_RUNS: Final = 50_000
 """A request with more runs is given up."""
+_MAX_OPEN = 10_000
+"""Requests that may be open at the same time; the oldest is given up beyond."""
+_MAX_NS = 4 * 3600 * 10**9
+"""After which a request is given up."""
+_NS_BETWEEN_LOOKS = 60 * 10**9
 
 LiveRun = TypeVar("LiveRun")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
@@ -74,9 +79,6 @@ class OpenRequests(Generic[LiveRun]):
         fold: makes the record of a request's log.
         grow: makes the tree of what happened inside another framework's request.
         on_end: is called with a log that has just ended, while its documents are still alive.
-        max_open: requests that may be open at the same time; the oldest is given up beyond.
-        max_seconds: after which a request in which nothing happens is given up.
-        sweep_seconds: at least between two looks for such requests.
     """
 
     def __init__(
@@ -86,9 +88,6 @@ class OpenRequests(Generic[LiveRun]):
         grow: Grow | None = None,
         *,
         on_end: Callable[[RequestLog], None] | None = None,
-        max_open: int = 10_000,
-        max_seconds: float = 3600.0,
-        sweep_seconds: float = 60.0,
     ) -> None:
         self.sink = sink
         self.live: dict[RunKey, LiveRun] = {}
@@ -99,11 +98,7 @@ class OpenRequests(Generic[LiveRun]):
         self._log = ThrottledLog()
         self._on_end = on_end
         self._open: dict[int, RequestLog] = {}  # by identity, in order of their start
-        self._seen: dict[int, tuple[int, float]] = {}  # how far each had come, and when that was noted
-        self._max_open = max_open
-        self._max_seconds = max_seconds
-        self._sweep_seconds = sweep_seconds
-        self._next_sweep = time.monotonic() + sweep_seconds
+        self._next_look_ns = 0
 
     # Starts
 
@@ -146,25 +141,16 @@ class OpenRequests(Generic[LiveRun]):
 
     def _new_log(self, *, grouped: bool = False) -> RequestLog:
         """The log of a request that begins; others that should have ended are given up."""
-        while len(self._open) >= self._max_open:
+        while len(self._open) >= _MAX_OPEN:
             self.give_up(next(iter(self._open.values())))
-        now = time.monotonic()  # the wall clock may be set while a request runs
-        if now >= self._next_sweep:
-            self._next_sweep = now + self._sweep_seconds
-            self._sweep(now)
+        now = time_ns()
+        if now >= self._next_look_ns:
+            self._next_look_ns = now + _NS_BETWEEN_LOOKS
+            for old in [old for old in list(self._open.values()) if now - old.started_ns > _MAX_NS]:
+                self.give_up(old)
         log = RequestLog(self._fold, self._grow, grouped=grouped)
         self._open[id(log)] = log
-        self._seen[id(log)] = (0, now)
         return log
-
-    def _sweep(self, now: float) -> None:
-        """Give up the requests in which nothing has happened for too long."""
-        for key, log in list(self._open.items()):
-            progress, since = self._seen.get(key, (-1, now))
-            if log.progress != progress:
-                self._seen[key] = (log.progress, now)
-            elif now - since > self._max_seconds:
-                self.give_up(log)
 
     # Ends
 
@@ -202,7 +188,6 @@ class OpenRequests(Generic[LiveRun]):
         """End a request; False if it has ended."""
         if self._open.pop(id(log), None) is None:
             return False
-        self._seen.pop(id(log), None)
         log.end()
         deque(map(self.live.pop, log.keys, repeat(None)), maxlen=0)  # a loop takes twice as long
         self.ended.add_all(log.keys)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.matching.words import MAX_CHARACTERS, Run, Span, WordIndex, unescaped, words_of
+from ragspan.turns import give_turn
 
 FREE, FOUND, ASKED, SILENT = range(4)
 """What a character of a part belongs to: nothing yet, a text that was found, the words apart, a part that holds no texts."""
@@ -119,24 +120,18 @@ class PromptTexts:
     @functools.cached_property
     def index(self) -> WordIndex:
         """The words that belong to nothing once the texts were found that are there as they are."""
-        index = WordIndex([self._open_text(number) for number in range(len(self.parts))])
+        texts: list[str] = []
+        for number, part in enumerate(self.parts):
+            marks, at, pieces = self.marks.get(number, b""), 0, list[str]()
+            for taken in _taken.finditer(marks):  # leaves holes where something was found
+                start, end = taken.span()
+                pieces += [part[at:start], f" {WordIndex.HOLE}{' ' * (end - start - 2)}" if end - start > 1 else " "]
+                at = end
+            is_read = number not in self.silent and number not in self._quoting
+            texts.append("".join([*pieces, part[at:]]) if is_read else "")
+        index = WordIndex(texts)
         self.is_complete &= index.is_complete
         return index
-
-    def _open_text(self, number: int) -> str:
-        """A part with holes where something was found."""
-        part = self.parts[number]
-        if number in self.silent or number in self._quoting:
-            return ""
-        marks = self.marks.get(number)
-        if marks is None or marks.count(FREE) == len(marks):
-            return part
-        pieces, at = [], 0
-        for taken in _taken.finditer(marks):
-            start, end = taken.span()
-            pieces += [part[at:start], f" {WordIndex.HOLE}{' ' * (end - start - 2)}" if end - start > 1 else " "]
-            at = end
-        return "".join([*pieces, part[at:]])
 
     # Looking for texts
 
@@ -200,6 +195,7 @@ class PromptTexts:
             shorter = (number for number, text in enumerate(wanted) if len(text) < len(apart))
             wanted.insert(next(shorter, len(wanted)) if len(apart) >= _MIN_APART else len(wanted), apart)
         for text in wanted:
+            give_turn()
             needle = text.strip()  # templates and formatters leave out the white space around
             own = [place for place in self.places_of(needle) if place[0] not in self.silent]
             if text == apart:
@@ -214,6 +210,7 @@ class PromptTexts:
         """Take the places where all words of a text stand in a row; returns the texts that have none."""
         index, missing = self.index, []
         for text in texts:
+            give_turn()
             words = words_of(text)
             is_found = False
             for place in index.places(words):
@@ -279,65 +276,53 @@ def _excerpt(
     at = _distance(words[: first.start][::-1], index.words[low : first.position][::-1])
     if at and index.is_open(first.position - at, first.position):
         runs.insert(0, Run(0, first.position - at, first.start))
-    front, back = (_mask_beside(part, words, runs, index, step) for step in (-1, 1))
-    pieces = [[runs[0]]]
+    pieces = [[runs[0].position, runs[0].end]]
     is_whole = not runs[0].start and runs[-1].stop == len(words)
     for before, after in itertools.pairwise(runs):
         missing, between = words[before.stop : after.start], index.words[before.end : after.position]
-        if len(between) <= 2 * len(missing) + _MORE_WORDS and index.is_open(before.end, after.position):
-            pieces[-1].append(after)
-            others = iter(between)
-            is_whole &= "".join(between) == "".join(missing) or all(word in others for word in missing)
+        is_close = len(between) <= 2 * len(missing) + _MORE_WORDS and index.is_open(before.end, after.position)
+        if is_close:
+            pieces[-1][1] = after.end
         else:
-            pieces.append([after])
-            is_whole = False
-    for piece in pieces:
-        index.take(piece[0].position, piece[-1].end)
-    spans = [index.span(piece[0].position, piece[-1].end) for piece in pieces]
-    spans[0] = spans[0][0] - len(front), spans[0][1]
-    start, end = spans[-1][0], spans[-1][1] + len(back)
-    while not back and end < len(part) and part[end].isalnum() and part[end - 1].isalnum():
-        end += 1  # the rest of a word that was torn
+            pieces.append([after.position, after.end])
+        is_whole &= is_close and ("".join(between) == "".join(missing) or _distance(missing, between) is not None)
+    for position, end in pieces:
+        index.take(position, end)
+    spans = [index.span(position, end) for position, end in pieces]
+    lacks = {"lacks_head": runs[0].start > 0, "lacks_tail": runs[-1].stop < len(words)}
+    start, end = _with_edges(part, text, (spans[0][0], spans[-1][1]), **lacks)
+    spans[0] = start, spans[0][1]
+    spans[-1] = spans[-1][0], end
+    shown = [unescaped(part[slice(*span)]).replace('\\"', '"').strip() for span in spans]
+    return (start, end), " … ".join(shown), is_whole
+
+
+def _with_edges(part: str, text: str, span: Span, *, lacks_head: bool, lacks_tail: bool) -> Span:
+    """An excerpt with a mask at its edge and what the part has of the text beyond, or with the rest of a torn word and a mark."""
+    start, end = span
+    if lacks_head and (mask := _mask_before.search(part[max(0, start - _EDGE) : start])):
+        start -= len(mask[0])
+        head = part[max(0, start - _EDGE) : start]
+        start -= next((size for size in range(len(head), 2, -1) if head.endswith(text[:size])), 0)
+    if lacks_tail and (mask := _mask_after.match(part, end)):
+        end = mask.end()
+        tail = part[end : end + _EDGE]
+        return start, end + next((size for size in range(len(tail), 2, -1) if tail.startswith(text[-size:])), 0)
+    while end < len(part) and part[end].isalnum() and part[end - 1].isalnum():
+        end += 1
     mark = part[end : end + 1]
-    if not back and mark.strip() and not mark.isalnum() and part[max(0, end - _MORE_WORDS) : end + 1] in text:
-        end += 1  # a mark that follows in the text, too
-    spans[-1] = start, end
-    shown = " … ".join(unescaped(part[slice(*span)]).replace('\\"', '"').strip() for span in spans)
-    return (spans[0][0], end), shown, is_whole
-
-
-def _mask_beside(part: str, words: Sequence[str], runs: list[Run], index: WordIndex, step: int) -> str:
-    """What stands in brackets at an edge (-1 or 1) where words are missing; the text's words behind it become a run."""
-    while True:
-        run = runs[0 if step < 0 else -1]
-        if not (run.start if step < 0 else len(words) - run.stop):
-            return ""
-        start, end = index.span(run.position, run.end)
-        mask = _mask_before.search(part[max(0, start - _EDGE) : start]) if step < 0 else _mask_after.match(part, end)
-        if mask is None:
-            return ""
-        hidden = len(words_of(mask[0]))
-        at, place = (run.start - 1, run.position - hidden - 1) if step < 0 else (run.stop, run.end + hidden)
-        lengths = (index.shared(words, at + step * skip, place, step) for skip in range(_MORE_WORDS))
-        skip, length = next(((skip, length) for skip, length in enumerate(lengths) if length), (0, 0))
-        if not length:
-            return mask[0]
-        if step < 0:
-            runs.insert(0, Run(at - skip - length + 1, place - length + 1, length))
-        else:
-            runs.append(Run(at + skip, place, length))
+    is_mark = mark.strip() and not mark.isalnum() and part[max(0, end - _MORE_WORDS) : end + 1] in text
+    return start, end + bool(is_mark)
 
 
 def _distance(wanted: Sequence[str], words: Sequence[str]) -> int | None:
     """How many of these words are needed until all wanted ones have come, in order; None if they do not, or are many."""
-    if not 0 < len(wanted) <= _MAX_REST:
-        return None
     at = 0
-    for count, word in enumerate(words, 1):
+    for count, word in enumerate(words if 0 < len(wanted) <= _MAX_REST else (), 1):
         at += word == wanted[at]
         if at == len(wanted):
             return count
-    return None
+    return None if wanted else 0
 
 
 @functools.cache

@@ -238,28 +238,21 @@ class WordIndex:
                 continue
             if self.work < 0:
                 break
-            place = self._next_place(keys[at], last)
+            places = self._places_of_key(keys[at])
+            if len(places) > 1:  # the first free one after the last run, or else the first
+                after = bisect_left(places, last)
+                places = [*places[after : after + 8], *places[:4]]
+            self.work -= len(places)
+            place = next((one for one in places if not self.taken.count(1, one, one + SHINGLE)), None)
             if place is not None:
-                run = self._extended(words, at, place, stop)
+                back = self._shared(words, at - 1, place - 1, -1, least=stop)
+                forward = self._shared(words, at + SHINGLE, place + SHINGLE, 1)
+                run = Run(at - back, place - back, back + SHINGLE + forward)
                 stop, last = run.stop, run.end
                 found.setdefault(self.part_of(place), []).append(run)
         return found
 
-    def _next_place(self, key: int, after: int) -> int | None:
-        """The first free place after the last one, or else the first."""
-        places = self._places_of_key(key)
-        if len(places) > 1:
-            at = bisect_left(places, after)
-            places = [*places[at : at + 8], *places[:4]]
-        self.work -= len(places)
-        return next((place for place in places if not self.taken.count(1, place, place + SHINGLE)), None)
-
-    def _extended(self, words: Sequence[str], start: int, place: int, earliest: int) -> Run:
-        before = self.shared(words, start - 1, place - 1, -1, least=earliest)
-        after = SHINGLE + self.shared(words, start + SHINGLE, place + SHINGLE, 1)
-        return Run(start - before, place - before, before + after)
-
-    def shared(self, words: Sequence[str], at: int, place: int, step: int, *, least: int = 0) -> int:
+    def _shared(self, words: Sequence[str], at: int, place: int, step: int, *, least: int = 0) -> int:
         """How many free words a text has in common with the index from these places on, forward or back."""
         ours, taken, length = self.words, self.taken, 0
         while least <= at < len(words) and 0 <= place < len(ours) and ours[place] == words[at] and not taken[place]:

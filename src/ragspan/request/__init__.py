@@ -4,91 +4,40 @@
 what reads prompts and providers' replies.
 """
 
-from ragspan.matching import PromptTexts, unescaped
-from ragspan.provider_replies import notes_of, reports_search
-from ragspan.request.contents import (
-    MEDIA,
-    MESSAGE,
-    ROLES,
-    UNREAD,
-    Call,
-    Document,
-    FilledPrompt,
-    PayloadMessage,
-    documents_in,
-    json_in,
-    texts_in,
-)
-from ragspan.request.documents import SeenDocuments, context_of_seen
-from ragspan.request.events import (
-    ModelStart,
-    RerankStart,
-    SearchStart,
-    SynthesisStart,
-    ToolStart,
-    record_of_log,
-    tree_of,
-)
-from ragspan.request.evidence import contexts_behind, originals_of
-from ragspan.request.question_and_response import question_in
-from ragspan.request.record_making import record_of
-from ragspan.request.tool_documents import documents_of_result, searched_with
-from ragspan.request.tree import (
-    INTERRUPT,
-    MAX_SAVED_STATES,
-    NO_INPUT_YET,
-    ModelStep,
-    RequestTree,
-    RerankStep,
-    SearchStep,
-    SeenDocument,
-    Step,
-    SynthesisStep,
-    ToolStep,
-)
-from ragspan.text.answers import without_thoughts
-
-__all__ = [
-    "INTERRUPT",
-    "MAX_SAVED_STATES",
-    "MEDIA",
-    "MESSAGE",
-    "NO_INPUT_YET",
-    "ROLES",
-    "UNREAD",
-    "Call",
-    "Document",
-    "FilledPrompt",
-    "ModelStart",
-    "ModelStep",
-    "PayloadMessage",
-    "PromptTexts",
-    "RequestTree",
-    "RerankStart",
-    "RerankStep",
-    "SearchStart",
-    "SearchStep",
-    "SeenDocument",
-    "SeenDocuments",
-    "Step",
-    "SynthesisStart",
-    "SynthesisStep",
-    "ToolStart",
-    "ToolStep",
-    "context_of_seen",
-    "contexts_behind",
-    "documents_in",
-    "documents_of_result",
-    "json_in",
-    "notes_of",
-    "originals_of",
-    "question_in",
-    "record_of",
-    "record_of_log",
-    "reports_search",
-    "searched_with",
-    "texts_in",
-    "tree_of",
-    "unescaped",
-    "without_thoughts",
-]
+from ragspan.matching import unescaped as unescaped
+from ragspan.provider_replies import notes_of as notes_of
+from ragspan.provider_replies import reports_search as reports_search
+from ragspan.request.contents import MEDIA as MEDIA
+from ragspan.request.contents import MESSAGE as MESSAGE
+from ragspan.request.contents import ROLES as ROLES
+from ragspan.request.contents import UNREAD as UNREAD
+from ragspan.request.contents import Call as Call
+from ragspan.request.contents import Document as Document
+from ragspan.request.contents import FilledPrompt as FilledPrompt
+from ragspan.request.contents import PayloadMessage as PayloadMessage
+from ragspan.request.contents import documents_in as documents_in
+from ragspan.request.contents import texts_in as texts_in
+from ragspan.request.documents import SeenDocuments as SeenDocuments
+from ragspan.request.documents import context_of_seen as context_of_seen
+from ragspan.request.documents import documents_of_result as documents_of_result
+from ragspan.request.documents import searched_with as searched_with
+from ragspan.request.events import ModelStart as ModelStart
+from ragspan.request.events import RerankStart as RerankStart
+from ragspan.request.events import SearchStart as SearchStart
+from ragspan.request.events import SynthesisStart as SynthesisStart
+from ragspan.request.events import ToolStart as ToolStart
+from ragspan.request.events import record_of_log as record_of_log
+from ragspan.request.events import tree_of as tree_of
+from ragspan.request.evidence import contexts_of_calls as contexts_of_calls
+from ragspan.request.evidence import originals_of as originals_of
+from ragspan.request.record_making import record_of as record_of
+from ragspan.request.tree import INTERRUPTS as INTERRUPTS
+from ragspan.request.tree import MAX_SAVED_STATES as MAX_SAVED_STATES
+from ragspan.request.tree import NO_INPUT_YET as NO_INPUT_YET
+from ragspan.request.tree import ModelStep as ModelStep
+from ragspan.request.tree import RequestTree as RequestTree
+from ragspan.request.tree import RerankStep as RerankStep
+from ragspan.request.tree import SearchStep as SearchStep
+from ragspan.request.tree import Step as Step
+from ragspan.request.tree import SynthesisStep as SynthesisStep
+from ragspan.request.tree import ToolStep as ToolStep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from ragspan.matching import WordIndex, words_of
@@ -14,8 +14,6 @@ _MAX_SAID_BY_ALL = 1_000_000
 """Characters of what models said that are compared with the answer."""
 _MAX_RESPONSE = 400_000
 _MAX_JSON = 100_000
-_MAX_COMPARED = 20_000
-"""Characters of a message that are compared."""
 _MAX_FIELDS = 1000
 _MAX_VERDICT = 40
 _MIN_LIKENESS = 0.5
@@ -31,58 +29,53 @@ _VERDICTS = {"yes", "true", "relevant", "correct", "good", "pass"} | {
 }
 
 
-def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[ModelStep]:
-    """The calls whose words the caller received; if these were changed on the way, the likeliest call."""
+def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[list[ModelStep], bool]:
+    """The calls whose words the caller received, and whether the response is theirs, in part or reworded.
+
+    If the words were changed on the way it is the likeliest call. No model said a sentence of the program's own.
+    """
     response = response or ""
     same = [call for call in models if call.said == response] if response else []
     answer = words_of(response[:_MAX_RESPONSE]) if not same else []
     if same or not answer:
-        return (same or list(models))[-1:]  # as mostly
+        return (same or list(models))[-1:], True  # as mostly
     most = _MAX_SAID_BY_ALL // max(1, len(models))
     said = {id(call): [words_of(text[:most]) for text in words_said_by(call)] for call in models}
+    is_said = _is_said(answer, [words for own in said.values() for words in own if words])
     same = [call for call in models if answer in said[id(call)] or _calls_text(call) == response]
     spoke = [call for call in models if words_of(call.said[:most])]
     if same or not spoke:
-        return (same or list(models))[-1:]
+        return (same or list(models))[-1:], is_said
     fields, whole = _fields_in(response), f" {' '.join(answer)} "
-    quoted: dict[int, int] = {}
-    for call in spoke:
+    quoted: list[tuple[int, int]] = []
+    for place, call in enumerate(spoke):
         words = said[id(call)][0]
         wanted = f" {' '.join(words)} "
         start = whole.find(wanted)
         is_part = start >= 0 or (len(words) > len(answer) and whole in wanted)
         if (is_part and len(words) > 1 and len(answer) > 1) or call.said.strip() in fields:
-            quoted[id(call)] = start
+            quoted.append((start, place))
     if quoted:
-        return sorted((call for call in spoke if id(call) in quoted), key=lambda call: quoted[id(call)])
+        return [spoke[place] for _, place in sorted(quoted)], is_said
     replied = [call for call in models if call.reply is not None] or spoke
     alike = [(_likeness([word for words in said[id(call)] for word in words], answer), call) for call in replied]
     best = max(likeness for likeness, _ in alike)
-    return [call for likeness, call in alike if likeness == best][-1:] if best >= _MIN_LIKENESS else replied[-1:]
+    likeliest = [call for likeness, call in alike if likeness == best] if best >= _MIN_LIKENESS else replied
+    return likeliest[-1:], is_said
 
 
-def is_said_by(models: Sequence[ModelStep], response: str) -> bool:
-    """Whether a response is what these calls said, in part or reworded, and not a sentence of the program's own."""
-    if any(call.said == response for call in models):
+def _is_said(answer: Sequence[str], said: Sequence[Sequence[str]]) -> bool:
+    whole, texts = f" {' '.join(answer)} ", [f" {' '.join(words)} " for words in said]
+    if any(text in whole or whole in text for text in texts):
         return True
-    answer = words_of(response[:_MAX_COMPARED])
-    most = _MAX_SAID_BY_ALL // max(1, len(models))
-    texts = dict.fromkeys(text[:most] for call in models for text in [call.said, *words_said_by(call)])
-    if not answer:
-        return True
-    whole, wanted = f" {' '.join(answer)} ", Counter(answer)
-    for words in filter(None, map(words_of, texts)):
-        said = f" {' '.join(words)} "
-        if said in whole or whole in said:
-            return True
-        if 2 * (Counter(words) & wanted).total() >= len(words) + len(answer) * _MIN_LIKENESS:
-            return True
-    return shares_words(answer, texts, _SHARED)
+    wanted = Counter(answer)
+    shared = [2 * (Counter(words) & wanted).total() - len(words) for words in said]
+    return max(shared, default=-1) >= len(answer) * _MIN_LIKENESS or shares_words(answer, texts, _SHARED)
 
 
-def shares_words(words: Sequence[str], texts: Iterable[str], least: int = 1) -> bool:
+def shares_words(words: Sequence[str], texts: Sequence[str], least: int = 1) -> bool:
     """Whether one of these texts has so many of these words, in runs."""
-    runs = WordIndex(list(texts)).runs(words)
+    runs = WordIndex(texts).runs(words)
     return any(sum(run.length for run in own) >= least for own in runs.values())
 
 

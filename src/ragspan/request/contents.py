@@ -116,27 +116,20 @@ def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> 
 
 
 class FilledPrompt(Opaque):
-    """What a prompt template gave out: `given`, the framework's messages, until `messages` are taken of them.
+    """What a prompt template gave out."""
 
-    Mostly a model is given the same ones, and so they are read once.
-    """
+    __slots__ = ("messages",)
 
-    __slots__ = ("given", "messages")
-
-    def __init__(self, messages: Sequence[Snapshot] = (), given: Sequence[Any] = ()) -> None:
+    def __init__(self, messages: Sequence[Snapshot] = ()) -> None:
         self.identity = 0  # made on the request path: `super` would take as long as the rest
-        self.given = given
         self.messages = messages
 
-    def take(self, messages: Sequence[Snapshot]) -> None:
-        self.messages, self.given = messages, ()
 
-
-Found: TypeAlias = list[tuple[Document, float | None]]
+ScoredDocuments: TypeAlias = list[tuple[Document, float | None]]
 """Documents, each with its score if it came with one."""
 
 
-def documents_in(value: Snapshot) -> list[Found]:
+def documents_in(value: Snapshot) -> list[ScoredDocuments]:
     """The documents in a payload, list by list: inside dictionaries, states and `(document, score)` pairs.
 
     Messages are not entered: what they carry may be the history of earlier turns.
@@ -150,7 +143,7 @@ def documents_in(value: Snapshot) -> list[Found]:
     if not isinstance(value, list):
         return []
     pairs = [scored_document(item) for item in value]
-    own: Found = [pair for pair in pairs if pair is not None]
+    own: ScoredDocuments = [pair for pair in pairs if pair is not None]
     others = [found for item, pair in zip(value, pairs, strict=True) if pair is None for found in documents_in(item)]
     return [own, *others] if own else others
 
@@ -172,7 +165,9 @@ def tool_messages(output: Snapshot) -> list[PayloadMessage]:
     return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, PayloadMessage)]
 
 
-def documents_of_messages(messages: Sequence[Snapshot], known: set[tuple[int, ...]]) -> tuple[list[Found], bool]:
+def documents_of_messages(
+    messages: Sequence[Snapshot], known: set[tuple[int, ...]]
+) -> tuple[list[ScoredDocuments], bool]:
     """The documents that a conversation's messages carry beside their text.
 
     Those of the user's last message and after it are of the current request; of earlier ones, which are history, it

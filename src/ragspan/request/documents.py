@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
@@ -13,29 +11,28 @@ from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext
 from ragspan.request.contents import (
     Document,
-    Found,
+    ScoredDocuments,
+    as_json,
+    content_text,
     documents_in,
     documents_of_messages,
     is_conversation,
+    json_in,
     prompt_of,
     scored_document,
     tool_messages,
 )
-from ragspan.request.tool_documents import add_searches
 from ragspan.request.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
-from ragspan.safe_copy import LONG_TEXT, Opaque, Snapshot
+from ragspan.safe_copy import Opaque, Snapshot
 
-_SEARCHED = re.compile(
-    r"(?:^|_)(?:docs?|documents?|contexts?|passages?|chunks?|hits|snippets|articles|found|retrieved)"
-    r"(?:_(?:list|texts?|found|used))?$|^(?:(?:re)?search_|web_|retrieval_|query_)*results$"
-)
-_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_MAX_DOCUMENTS = 1000
+_MAX_DEPTH = 6
 
 
 class SeenDocuments:
     """What the steps of a request showed, and of the requests that it continues.
 
-    It tells each tool and search what it found, and each model what had been seen until then.
+    It tells each tool and search what it found, and each model its prompt.
 
     Args:
         tree: the request.
@@ -43,11 +40,10 @@ class SeenDocuments:
 
     def __init__(self, tree: RequestTree) -> None:
         self.documents: dict[int, SeenDocument] = {}
-        self._texts: dict[SeenDocument, str] = {}
         self.queries: list[str] = []
         """What was searched with, or may have been."""
         for each in tree.chain_of_requests:
-            add_searches(each)
+            _add_searches(each)
             self.unreadable: dict[int, Step] = {}
             """Search results that only the program may read, by identity; of the request itself, as all below."""
             self.empty_search = each.found_nothing
@@ -55,7 +51,6 @@ class SeenDocuments:
             """A prompt's history held documents of earlier turns."""
             self._first_seen_in: dict[SeenDocument, Step] = {}
             # Documents do not know their steps, which hold them: cycles would wait for the garbage collector.
-            self._open_searches: dict[SearchStep, None] = {}
             self._models: list[ModelStep] = []
             self._shown: set[tuple[int, ...]] = set()
             for step, is_over in each.moments:
@@ -69,15 +64,17 @@ class SeenDocuments:
         """The documents, in the order in which they were seen."""
         return list(self.documents.values())
 
-    # Starts
-
     def _begin(self, step: Step) -> None:
         if isinstance(step, ModelStep):
-            self._begin_model(step)
+            self._models.append(step)
+            if not step.inside_search:
+                current, from_history = documents_of_messages(step.inputs, self._shown)
+                for found in [*current, *documents_in(step.beside)]:
+                    self._see(found, step, ranked=self._is_first_seen_in(step, found))
+                self.has_earlier_documents |= from_history
+                step.prompt = prompt_of(step.inputs, step.beside)
         elif isinstance(step, SearchStep):
-            self._open_searches[step] = None
-            if step.query is not None:
-                self.queries.append(step.query)
+            self.queries += [] if step.query is None else [step.query]
         elif isinstance(step, ToolStep):
             texts = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
             self.queries += [text for text in texts if isinstance(text, str)]
@@ -86,29 +83,7 @@ class SeenDocuments:
                 step.consumed = step.inputs.identity
             self._see_all(step.inputs, step)
 
-    def _begin_model(self, step: ModelStep) -> None:
-        step.beside_search = any(search.parent is step.parent is not None for search in self._open_searches)
-        self._models.append(step)
-        if step.inside_search:
-            return
-        current, from_history = documents_of_messages(step.inputs, self._shown)
-        for found in [*current, *documents_in(step.beside)]:
-            self._see(found, step, ranked=self._is_first_seen_in(step, found))
-        self.has_earlier_documents |= from_history
-        if len(self._texts) < len(self.documents):  # else all models share it: they may be as many as the documents
-            new = islice(self.documents.values(), len(self._texts), None)
-            self._texts = self._texts | {entry: entry.text for entry in new}
-        step.seen = self._texts
-        if step.rewritten:
-            texts = {id(document): text for document, text in step.rewritten}
-            step.seen = {entry: texts.get(id(entry.document), text) for entry, text in self._texts.items()}
-        step.prompt = prompt_of(step.inputs, step.beside)
-
-    # Ends
-
     def _end(self, step: Step) -> None:
-        if isinstance(step, SearchStep):
-            self._open_searches.pop(step, None)
         if step.noted is None:
             if isinstance(step, SearchStep):
                 self._end_search(step, step.output)
@@ -120,19 +95,30 @@ class SeenDocuments:
             self._see_all(step.late_inputs, step)
 
     def _end_chain(self, step: Step) -> None:
-        for found in documents_in(step.output):
+        output, given = step.output, step.inputs if step.late_inputs is None else step.late_inputs
+        for found in documents_in(output):
             is_result = step.parent is not None and self._is_first_seen_in(step, found)  # then of a search
             self._see(found, step, ranked=is_result)
-            if is_result:
-                self.queries += self._searched_with(step)
+            if is_result:  # it was searched with the step's input, or with what a model wrote into that
+                written = {model.reply.text for model in self._models if model.reply is not None}
+                fields = given.values() if type(given) is dict else ()
+                texts = [given] if isinstance(given, str) else [each for each in fields if isinstance(each, str)]
+                self.queries += [text for text in texts if text is given or text in written]
             self.unreadable.pop(step.consumed, None)
-        self.empty_search |= self._searched_in_vain(step)
+        if type(output) is dict:  # other empty lists are plans, notes, errors
+            self.empty_search |= any(output.get(name) == [] for name in field_names.CONTEXTS)
+        elif (
+            output == []
+            and isinstance(given, str)
+            and not (step.name.endswith("Parser") or any(model.is_within(step) for model in self._models))
+        ):
+            self.empty_search = True
 
     def _end_tool(self, step: ToolStep) -> None:
         messages = tool_messages(step.output)
         failed = next((message for message in messages if message.failed), None)
         if failed is not None:  # the tool's caller made a result of the error
-            step.noted = ErrorReport(type=TOOL_ERROR, message=failed.text[:MAX_MESSAGE], stacktrace="")
+            step.noted = ErrorReport(type=TOOL_ERROR, message=failed.text[:MAX_MESSAGE])
         artifacts = [message.artifact for message in messages]
         self.empty_search |= [] in artifacts
         lists = [found for shown in (*artifacts, step.output) for found in documents_in(shown)]
@@ -150,14 +136,14 @@ class SeenDocuments:
             step.found = self._see(found, step, ranked=not step.inside_search)
             self.unreadable = {key: inner for key, inner in self.unreadable.items() if not inner.is_within(step)}
 
-    # Documents
-
     def _see_all(self, inputs: Snapshot, step: Step) -> None:
         """Note the documents that a step was called with."""
         for found in documents_in(inputs):
             self._see(found, step, ranked=False, from_history=is_conversation(inputs))
 
-    def _see(self, found: Found, step: Step, *, ranked: bool, from_history: bool = False) -> list[SeenDocument]:
+    def _see(
+        self, found: ScoredDocuments, step: Step, *, ranked: bool, from_history: bool = False
+    ) -> list[SeenDocument]:
         """Note documents that a step shows; `ranked` if the list is the result of a search."""
         seen = []
         for rank, (document, score) in enumerate(found):
@@ -171,7 +157,7 @@ class SeenDocuments:
             seen.append(entry)
         return seen
 
-    def _is_first_seen_in(self, step: Step, found: Found) -> bool:
+    def _is_first_seen_in(self, step: Step, found: ScoredDocuments) -> bool:
         """Whether a step found these documents: no other step had shown them before, except for steps inside it."""
         for document, _ in found:
             entry = self.documents.get(id(document))
@@ -180,25 +166,6 @@ class SeenDocuments:
             ):
                 return False
         return True
-
-    def _searched_with(self, step: Step) -> list[str]:
-        """What a step that found new documents may have searched with: its input, or what a model wrote into that."""
-        if isinstance(step.inputs, str):
-            return [step.inputs]
-        written = {model.reply.text for model in self._models if model.reply is not None}
-        fields = step.inputs.values() if type(step.inputs) is dict else ()
-        return [text for text in fields if isinstance(text, str) and text in written]
-
-    def _searched_in_vain(self, step: Step) -> bool:
-        """Whether a step searched and found nothing: its output has such a name, or it was given texts and no model answered."""
-        if type(step.output) is dict:
-            empty = [_case.sub("_", key).lower() for key, value in step.output.items() if value == []]
-            return any(map(_SEARCHED.search, empty))  # other empty lists are plans, notes, errors
-        if step.output != [] or step.name.endswith("Parser") or any(model.is_within(step) for model in self._models):
-            return False
-        given = step.inputs if step.late_inputs is None else step.late_inputs  # a stream's input comes with its end
-        texts = list(given.values()) if type(given) is dict else [given]
-        return all(type(text) is str or text is LONG_TEXT for text in texts)
 
 
 # Documents as contexts
@@ -226,3 +193,78 @@ def context_of_seen(seen: SeenDocument) -> RetrievedContext:
 
 def text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+# Tools that the user named as a search (`RAGSPAN_RETRIEVAL_TOOLS`), an MCP server's too
+
+
+def _add_searches(tree: RequestTree) -> None:
+    """Add the searches that tools are which the user named so: each is a step inside the tool, and found what that returned."""
+    moments: list[tuple[Step, bool]] = []
+    added: dict[Step, SearchStep] = {}
+    for step, is_over in tree.moments if tree.retrieval_tools else ():
+        is_named = is_over and isinstance(step, ToolStep) and step.name in tree.retrieval_tools
+        if is_named and step.noted is None and not any(each.failed for each in tool_messages(step.output)):
+            search = added[step] = SearchStep(
+                name=step.name,
+                parent=step,
+                started_ns=step.started_ns,
+                ended_ns=step.ended_ns,
+                inputs=searched_with(step),
+                output=[[document, score] for document, score in documents_of_result(step.output)],
+            )
+            moments += [(search, False), (search, True)]
+        moments.append((step, is_over))
+    if added:
+        tree.moments = moments
+        tree.steps = [one for step in tree.steps for one in (step, added.get(step)) if one is not None]
+
+
+def searched_with(tool: Step) -> str | None:
+    """What a tool that is a search was asked."""
+    given = tool.inputs.values() if isinstance(tool.inputs, dict) else [tool.inputs]
+    return next((text for text in given if isinstance(text, str)), None)
+
+
+def documents_of_result(output: Snapshot) -> ScoredDocuments:
+    """The documents that a tool returned: as such, as the hits in JSON, or as texts, each of which is one."""
+    messages = tool_messages(output)
+    shown = [each.artifact for each in messages] + [output]
+    found = [pair for value in shown for some in documents_in(value) for pair in some]
+    blocks = [each.content if isinstance(each.content, list) else [each.content] for each in messages]
+    parts = [content_text([block]) for own in blocks for block in own] if messages else [output]
+    for part in parts if not found else ():
+        data = json_in(part) if isinstance(part, str) else part
+        found += (hits := list(_hits(data)))
+        is_empty = data == [] or (isinstance(data, Mapping) and [] in data.values())
+        if not hits and not is_empty and (text := part if isinstance(part, str) else as_json(part)):
+            found.append((Document(text, None, {}), None))
+    return found[:_MAX_DOCUMENTS]
+
+
+def _hits(data: Any, depth: int = 0) -> Iterator[tuple[Document, float | None]]:
+    """The objects with a text in what a search service answered; in lists also texts, as in columns."""
+    if depth > _MAX_DEPTH or not isinstance(data, (list, Mapping)):
+        return
+    if isinstance(data, list):
+        for item in data:
+            yield from [(Document(item, None, {}), None)] if isinstance(item, str) else _hits(item, depth + 1)
+        return
+    about = _first_of(data, field_names.METADATA)
+    about = about if isinstance(about, Mapping) else {}
+    text = next((own[key] for own in (data, about) for key in field_names.TEXT if isinstance(own.get(key), str)), None)
+    if text is None:
+        lists = {key: item for key, item in data.items() if isinstance(item, list)}
+        named = [lists[key] for key in field_names.CONTEXTS if key in lists]  # beside columns of ids
+        for item in named or list(lists.values()) or list(data.values()):
+            yield from _hits(item, depth + 1)
+        return
+    own_id, score = _first_of(data, field_names.ID), _first_of(data, field_names.SCORE)
+    sources = {key: data[key] for key in field_names.SOURCE if isinstance(data.get(key), str)}
+    is_number = isinstance(score, (int, float)) and not isinstance(score, bool)
+    document = Document(text, None if own_id is None else str(own_id), {**sources, **about})
+    yield document, float(score) if is_number else None
+
+
+def _first_of(data: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((data[key] for key in keys if data.get(key) is not None), None)

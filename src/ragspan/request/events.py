@@ -6,7 +6,6 @@ An event of a kind that is not known here, as a newer integration may note, is i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, nested_logs
@@ -15,6 +14,7 @@ from ragspan.request.contents import Document, FilledPrompt, PayloadMessage, jso
 from ragspan.request.record_making import record_of
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step, SynthesisStep, ToolStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 # What is noted about a step when it begins; of a chain it is its name alone.
 
@@ -65,7 +65,9 @@ _STEPS: Mapping[type, type[Step]] = {
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
-    return record_of(tree_of(log))
+    tree = tree_of(log)
+    give_turn()
+    return record_of(tree)
 
 
 def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
@@ -101,14 +103,10 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
     copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
     for kind, run, parent, time_ns, payload, about in list(log.events):
         if kind is EventKind.START:
+            around = outer.get(run) if parent is None else steps.get(parent)
             kind_of = _STEPS.get(type(about), Step)
-            around = {
-                "parent": outer.get(run) if parent is None else steps.get(parent),
-                "started_ns": time_ns,
-                "inputs": payload,
-            }
-            told = about._asdict() if type(about) in _STEPS else {"name": about}
-            steps[run] = tree.begin(kind_of(**told, **around))
+            told = {"name": about} if kind_of is Step else about._asdict()
+            steps[run] = tree.begin(kind_of(**told, parent=around, started_ns=time_ns, inputs=payload))
         elif kind is EventKind.CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload
@@ -122,7 +120,6 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
         if isinstance(model := steps.get(run), ModelStep):
             model.tokens = stream.tokens[:: copies.get(run, 1)]
             model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
-    _join_models(tree)
     _add_call_ids(tree)
     for inner in nested_logs(log):
         tree.take_in(inner.log.tree_inside(inner.steps_around(steps)))
@@ -157,51 +154,19 @@ def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload:
             tree.end(step, time_ns, payload, late_inputs)
 
 
-def _join_models(tree: RequestTree) -> None:
-    """A call of a model that another one consists of is not a call of its own; it may show what was written out for it."""
-    left_out: set[Step] = set()
-    inside = [step for step in tree.all_of(ModelStep) if isinstance(step.parent, ModelStep)]
-    for outer in tree.all_of(ModelStep) if inside else ():
-        inner = [step for step in inside if step.parent is outer]
-        if len(inner) == 1:
-            step = inner[0]
-            if _writes_out(outer.messages, step.messages):  # in one text, in which nobody knows whose they are
-                step.inputs = [replace(part, unread=()) for part in outer.messages]
-            step.reply = step.reply or outer.reply
-            step.tokens = step.tokens or outer.tokens
-            step.put_in(outer.parent)
-            left_out.add(outer)
-    if left_out:
-        tree.steps = [step for step in tree.steps if step not in left_out]
-        tree.moments = [moment for moment in tree.moments if moment[0] not in left_out]
-
-
-def _writes_out(given: Sequence[PayloadMessage], written: Sequence[PayloadMessage]) -> bool:
-    """Whether a model was given these messages as one text."""
-    prompt, at = "\n".join(part.text for part in written), 0
-    for part in given:
-        at = prompt.find(part.text.strip(), at)
-        if at < 0:
-            return False
-        at += len(part.text.strip())
-    return bool(given)
-
-
 def _add_call_ids(tree: RequestTree) -> None:
     """Tell each tool the id of the request that it answers, where the framework does not hand it over."""
-    tools = [tool for tool in tree.all_of(ToolStep) if tool.call_id is None]
-    if not tools:
-        return
-    taken = {tool.call_id for tool in tree.all_of(ToolStep)}
+    tools = tree.all_of(ToolStep)
+    taken = {tool.call_id for tool in tools}
     asked = [
         (step, call, _read(call.arguments))
-        for step in tree.all_of(ModelStep)
+        for step in (tree.all_of(ModelStep) if None in taken else ())
         for call in (step.reply.calls or () if step.reply else ())
         if call.id is not None and call.id not in taken
     ]
-    for tool in tools:
+    for tool in tools if asked else ():
         given = _read(tool.inputs)
-        for entry in asked:
+        for entry in asked if tool.call_id is None else ():
             model, call, arguments = entry
             if call.name == tool.name and arguments == given and model.started_ns <= tool.started_ns:
                 asked.remove(entry)

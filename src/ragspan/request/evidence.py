@@ -1,4 +1,4 @@
-"""What an answer rests on: the documents in the prompts behind it, and the other evidence there, as far as both can be known.
+"""What an answer rests on: the documents in the prompts that it comes from, and the other evidence there, as far as both are known.
 
 An answer rests on the words of these prompts, no more and no less. Instructions, what the user said and what a model said
 are not evidence.
@@ -13,14 +13,15 @@ from typing import Final, NamedTuple
 
 from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
-from ragspan.request.answering import answering_calls, is_said_by, shares_words
+from ragspan.request.answering import answering_calls, shares_words
 from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
 from ragspan.request.documents import SeenDocuments, ToContext
 from ragspan.request.pieces import PromptPiece, Source, pieces_of, says_something, trimmed
-from ragspan.request.prompts import AnswerPrompts, Turn, prompts_behind
+from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts
 from ragspan.request.templates import filled_texts, summaries_in
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 _KINDS: Final[Mapping[Source, BackgroundKind]] = {
     Source.TOOL: "tool",
@@ -35,6 +36,8 @@ _UNMARKED = 8
 _TAIL = 64
 _MAX_LOOKED_AT = 20_000
 _MAX_TEXTS = 200
+_SUMMARY = "here is a summary of the conversation"
+"""So LangChain's own middleware begins it."""
 
 
 class Evidence(NamedTuple):
@@ -53,7 +56,7 @@ def evidence_of(
 ) -> Evidence:
     """What the answer of a request rests on."""
     models = tree.answering_models
-    answering = answering_calls(models, response)
+    answering, is_said = answering_calls(models, response)
     if not models:  # a client that nobody sees may have used what templates gave out, as the prompt of its call
         answering = models = [
             ModelStep(
@@ -67,38 +70,36 @@ def evidence_of(
             if isinstance(step.output, FilledPrompt)
         ]
     filled = filled_texts(tree)
-    prompts = prompts_behind(seen.all, models, answering, seen.queries, question or "", filled)
+    prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "", filled)
+    give_turn()
     pieces = pieces_of(tree, seen, prompts, question or "", filled)
     background = _background(pieces)
-    contexts = with_recorded(tree, _contexts(prompts, to_context))
-    is_complete = prompts.texts.is_complete
+    contexts = _with_recorded(tree, _contexts(prompts, to_context))
     unseen = _unseen(tree, seen, prompts, models)
-    why = unseen if is_complete else "too_much"
+    why = unseen if prompts.texts.is_complete else "too_much"
     if why is None and not contexts:
         why = _why_unknown(tree, seen, prompts, pieces, response)
         if why is None and not background and _rests_on_earlier_answers(prompts, response):
             why = "earlier_answer"
-    is_from_model: bool | None = None
-    if tree.answering_models and response and not (is_from_model := is_said_by(models, response) or None):
-        is_from_model = None if any(not call.said and call.reply is None for call in models) else False
-    is_seen = bool(tree.answering_models) and is_complete and all(map(_has_prompt, prompts.calls))
+    is_known = is_said or all(call.said or call.reply is not None for call in models)
+    has_prompts = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
     return Evidence(
         contexts=contexts if why is None else None,
         background=background,
         background_truncated=bool(contexts) and _has_earlier_summary(tree, prompts),
         contexts_unknown=why,
-        prompts_seen=is_seen
+        prompts_seen=has_prompts
         and not any(part.unread for part, _ in prompts.parts.values())
         and unseen != "provider_search",
-        from_model=is_from_model,
+        from_model=is_said if tree.answering_models and response and is_known else None,
     )
 
 
-def contexts_behind(
+def contexts_of_calls(
     tree: RequestTree, seen: SeenDocuments, question: str | None, calls: Sequence[ModelStep], to_context: ToContext
 ) -> list[RetrievedContext] | None:
-    """The documents in the prompts behind what these calls said; None if there may be more."""
-    prompts = prompts_behind(seen.all, tree.answering_models, calls, seen.queries, question or "", filled_texts(tree))
+    """The documents in the prompts that what these calls said comes from; None if there may be more."""
+    prompts = answer_prompts(seen.all, tree.answering_models, calls, seen.queries, question or "", filled_texts(tree))
     return _contexts(prompts, to_context) if prompts.texts.is_complete else None
 
 
@@ -114,14 +115,21 @@ def _contexts(prompts: AnswerPrompts, to_context: ToContext) -> list[RetrievedCo
     return list(found.values())
 
 
+def _with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
+    """These contexts, and those that the program named and that are not among them, nor written there with their metadata."""
+    by_id = {context.id: context.text for context in contexts if context.id is not None}
+    known = {context.text for context in contexts}
+    named = {each.text: each for each in tree.recorded if each.text not in known}
+    return (*contexts, *(each for each in named.values() if each.text not in by_id.get(each.id or "", "")))
+
+
 def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
     """The other evidence, in prompt order, each text once and as much as a record keeps."""
     found: dict[tuple[str, BackgroundKind], None] = {}
     left = MAX_BACKGROUND + 1
     for piece in pieces:
-        source = Source.HISTORY if piece.source is Source.DOCUMENT and piece.document is None else piece.source
         kind = _KINDS.get(piece.source)
-        text = trimmed(piece.text) if source is not Source.HISTORY else piece.text.strip()
+        text = "" if kind is None else piece.text.strip() if kind == "history" else trimmed(piece.text)
         if kind is not None and left > 0 and (text, kind) not in found and says_something(text):
             found[text[:left], kind] = None
             left -= len(text)
@@ -133,12 +141,12 @@ Answers = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
 
 
 def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
-    """The contexts behind those of these contexts that were themselves answers."""
+    """The contexts of those of these contexts that were themselves answers."""
     known = {context.text: context for context in contexts}
     given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
-    said = [(text, behind) for text, behind in answers if text]
+    said = [(text, contexts_of) for text, contexts_of in answers if text]
     for context in waiting:
-        own = [list(behind() or ()) for text, behind in said if text in context.text]
+        own = [list(contexts_of() or ()) for text, contexts_of in said if text in context.text]
         # A step's own context that happens to hold its answer was not made from it.
         inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
         if not inner and context.text not in given:
@@ -147,12 +155,7 @@ def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tupl
     return tuple(leaves)
 
 
-def with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """These contexts, and those that the program named and that are not among them, nor written there with their metadata."""
-    by_id = {context.id: context.text for context in contexts if context.id is not None}
-    known = {context.text for context in contexts}
-    named = {each.text: each for each in tree.recorded if each.text not in known}
-    return (*contexts, *(each for each in named.values() if each.text not in by_id.get(each.id or "", "")))
+# What cannot be known
 
 
 def _has_prompt(call: ModelStep) -> bool:
@@ -164,20 +167,13 @@ def _has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
     """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
     last = max((call.started_ns for call in prompts.calls), default=0)
     said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
-    texts = [text for text in islice(summaries_in(tree), _MAX_TEXTS) if not any(text.strip() in one for one in said)]
     parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
-    if any(text.strip() in part for text in texts for part in parts):
-        return True
+    for text in islice(summaries_in(tree), _MAX_TEXTS):
+        if any(text.strip() in part for part in parts) and not any(text.strip() in one for one in said):
+            return True
     first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
     is_told = first[: 2 * _TAIL].lstrip().lower().startswith(_SUMMARY)
     return is_told and not any(one and one in part for one in said for part in parts)
-
-
-_SUMMARY = "here is a summary of the conversation"
-"""So LangChain's own middleware begins it."""
-
-
-# What cannot be known
 
 
 def _unseen(
@@ -185,17 +181,13 @@ def _unseen(
 ) -> UnknownContexts | None:
     """Why a part of what an answer rests on cannot be read."""
     shown = {end for part, turn in prompts.parts.values() if turn is Turn.THIS for end in part.unread}
-    if shown and (seen.all or tree.all_of(SearchStep)) and not _are_the_users(shown, tree.inputs):
-        return "picture"
+    if shown and (seen.all or tree.all_of(SearchStep)):
+        given = [end for end in _ends_in(tree.inputs) if end]  # of pictures that came with the question
+        if not all(any(picture.endswith(end) for end in given) for picture in shown):
+            return "picture"
     if any(call.reply is not None and call.reply.searched for call in models):
         return "provider_search"
     return "unmarked_text" if seen.unreadable else None
-
-
-def _are_the_users(shown: Iterable[str], inputs: Snapshot) -> bool:
-    """Whether pictures came with the question: their data or addresses end alike, whatever stands before."""
-    given = [end for end in _ends_in(inputs) if end]
-    return all(any(picture.endswith(end) for end in given) for picture in shown)
 
 
 def _ends_in(value: Snapshot) -> Iterator[str]:

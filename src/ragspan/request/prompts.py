@@ -1,6 +1,6 @@
-"""Which calls of models stand behind an answer, and where the request's documents stand in their prompts.
+"""Which calls of models an answer comes from, and where the request's documents stand in their prompts.
 
-Behind an answer stand the call whose words the caller got, and earlier calls whose words stand in such a call's prompt: partial
+An answer comes from the call whose words the caller got, and from earlier calls whose words stand in such a call's prompt: partial
 answers, notes, drafts, the answer of another agent. What a model says only about a document (a grade, a choice) and what it
 writes only to search with do not make its prompt one of these.
 """
@@ -9,30 +9,30 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 
-from ragspan.matching import Match, PromptTexts, Span, words_of
+from ragspan.matching import Match, PromptTexts, Span, occurrences, words_of
 from ragspan.request.answering import is_verdict, words_said_by
 from ragspan.request.contents import Document, PayloadMessage, normalise_spaces
-from ragspan.request.short_texts import SHORT, place_short, stands_apart
 from ragspan.request.templates import FilledTexts
 from ragspan.request.tree import ModelStep, SeenDocument
 
+_SHORT = 24
+"""Characters: a longer document counts wherever it stands."""
 _MAX_MODELS = 1000
-_MAX_COMPARED = 20_000
-"""Characters of a message that are compared."""
-_MAX_SAID = 50_000
+_MAX_LENGTH = 50_000
 _MAX_FIELDS = 1000
 _MAX_ENTRIES = 50
 _MIN_WORDS = 8
 _MIN_SAID = 5
 _MOST = 0.8
-_MIN_SENTENCE = 3
 _NEAR = 120
-_sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
+_MAX_COMPARED = 20_000
+"""Characters of a message that are compared."""
 _handed_on = re.compile(r"[:=][ \t]*[\"'“«*_`]{0,3}$")
 _ended = re.compile(r"\W{0,3}(?:[.;]\s|\n|$)")
 _list_mark = re.compile(r"\s*(?:[-*•>\"'\[{]|\d+[.):])*\s*$")
@@ -61,7 +61,7 @@ class PlacedDocument:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class AnswerPrompts:
-    """The prompts behind an answer."""
+    """The prompts that an answer comes from."""
 
     calls: Sequence[ModelStep]
     """In order of time; those of the answer's parts in the order of the parts."""
@@ -74,7 +74,7 @@ class AnswerPrompts:
     """By the number of a part, what stands there of documents; also of those that do not count there, as history."""
 
 
-def prompts_behind(
+def answer_prompts(
     documents: Sequence[SeenDocument],
     models: Sequence[ModelStep],
     answering: Sequence[ModelStep],
@@ -82,15 +82,15 @@ def prompts_behind(
     question: str,
     filled: FilledTexts,
 ) -> AnswerPrompts:
-    """The prompts behind an answer, with those of these documents that are in them.
+    """The prompts that an answer comes from, with those of these documents that are in them.
 
     Metadata of a document may stand there in its place: a text that contains the document's (the sentences around it, the page that
-    it is of, what a framework writes of it); where nothing else was found a text of its own (an index of summaries or questions has
-    the passages there), unless several have it; or else several values close to each other.
+    it is of, what a framework writes of it); where nothing else was found, other values (an index of summaries or questions has the
+    passages there, a catalogue its prices).
 
     Args:
         documents: what may be in a prompt.
-        models: the calls that may stand behind the answer.
+        models: the calls that the answer may come from.
         answering: those whose words the caller got.
         queries: what was searched with.
         question: the user's own words, which are not a document even if they quote one.
@@ -98,32 +98,20 @@ def prompts_behind(
     """
     reading = _Reading(models[-_MAX_MODELS:], answering, queries, question, filled)
     wider: list[SeenDocument] = []
-    others: dict[str, list[SeenDocument]] = {}
     for entry in documents:
         for text in (entry.document.written, *islice(entry.document.metadata.values(), _MAX_ENTRIES)):
-            if type(text) is not str or len(wider) + len(others) > _MAX_FIELDS:
-                continue
-            if len(text) > len(entry.text) > 0 and entry.text.strip() in text:
-                wider.append(_beside(entry, text))
-            if text is not entry.document.written and len(text[:500].split(None, _MIN_WORDS)) >= _MIN_WORDS:
-                others.setdefault(text, []).append(entry)
-    prompts = reading.placed([*documents, *wider])
+            if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text:
+                document = Document(text, entry.document.id, entry.document.metadata)
+                wider.append(SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True))
+    prompts = reading.prompts_with([*documents, *wider[:_MAX_FIELDS]])
     if prompts.placed or not prompts.texts.is_complete:
         larger = {id(one.entry.document.metadata) for one in prompts.placed if one.entry.is_beside}
         prompts.placed = [
             one for one in prompts.placed if one.entry.is_beside or id(one.entry.document.metadata) not in larger
         ]
         return prompts
-    beside = [_beside(own[0], text) for text, own in others.items() if len(own) == 1]
-    if beside and (found := reading.placed(beside)).placed:
-        return found
-    _place_metadata_values(prompts, documents)
+    _place_metadata_values(prompts, documents[:_MAX_FIELDS])
     return prompts
-
-
-def _beside(entry: SeenDocument, text: str) -> SeenDocument:
-    document = Document(text, entry.document.id, entry.document.metadata)
-    return SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True)
 
 
 class _Reading:
@@ -138,7 +126,6 @@ class _Reading:
         filled: FilledTexts,
     ) -> None:
         self._models, self._answering, self._question, self._filled = models, answering, question, filled
-        self._others = [call for call in models if call not in answering]
         self._queries = frozenset(map(normalise_spaces, queries))
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts_of: dict[int, list[int]] = {}
@@ -171,65 +158,48 @@ class _Reading:
 
     # Documents
 
-    def placed(self, documents: Sequence[SeenDocument]) -> AnswerPrompts:
-        """The prompts behind the answer, with those of these documents that are in them."""
-        has_history = any(entry.from_history for entry in documents) and any(
-            turn is Turn.EARLIER for _, turn in self._parts.values()
-        )
-        is_alone = not has_history and not any(
-            self._is_candidate(call, later) for later in self._answering for call in self._others
-        )
-        entries = self._entries(documents, is_alone=is_alone)
-        texts = [text for _, text in self._numbers]
-        if is_alone:
-            texts = texts[: len({number for call in self._answering for number in self._parts_of[id(call)]})]
-        turns = [self._parts[number][1] for number in range(len(texts))]
+    def prompts_with(self, documents: Sequence[SeenDocument]) -> AnswerPrompts:
+        """The prompts that the answer comes from, with those of these documents that are in them."""
+        entries: dict[str, SeenDocument] = {}
+        for entry in sorted(documents, key=lambda entry: entry.from_history):
+            entries.setdefault(entry.text, entry)
+        if any(call.rewritten for call in self._models):  # the program changed them in place on the way
+            known = {id(entry.document): entry for entry in documents}
+            for document, text in (pair for call in self._models for pair in call.rewritten):
+                if id(document) in known:
+                    entries.setdefault(text, known[id(document)])
+        others = [call for call in self._models if call not in self._answering]
+        is_alone = not any(self._is_candidate(call, later) for later in self._answering for call in others)
+        calls = self._answering if is_alone else self._models
+        last = max((number for call in calls for number in self._parts_of[id(call)]), default=-1)
+        texts = [text for _, text in islice(self._numbers, last + 1)]
         prompts = PromptTexts(
             texts,
             apart=self._question,
-            silent=[number for number, turn in enumerate(turns) if turn is Turn.SPOKEN],
-            quoting=[number for number, turn in enumerate(turns) if turn is Turn.QUOTED],
+            silent=[number for number in range(len(texts)) if self._parts[number][1] is Turn.SPOKEN],
+            quoting=[number for number in range(len(texts)) if self._parts[number][1] is Turn.QUOTED],
         )
         held: dict[int, list[tuple[Match, str]]] = {}
         for text, own in zip(entries, prompts.find(list(entries)), strict=True):
             for match in own:
                 held.setdefault(match.part, []).append((match, text))
-        short = [text for text in entries if len(text) < SHORT]
-        if short:
-            place_short(prompts, short, held)
-        calls = list(self._answering) if is_alone else self._calls_behind(prompts)
+        calls = list(self._answering) if is_alone else self._calls_of_answer(prompts)
         parts = {number: self._parts[number] for call in calls for number in self._parts_of[id(call)]}
         return AnswerPrompts(
             calls=calls,
             texts=prompts,
             parts=parts,
-            placed=self._counting(entries, held, parts, {word for text in short for word in words_of(text)}),
+            placed=self._counting(entries, held, parts),
             held={number: [match for match, _ in own] for number, own in held.items()},
         )
-
-    def _entries(self, documents: Sequence[SeenDocument], *, is_alone: bool) -> dict[str, SeenDocument]:
-        """The documents by their texts, as they were when models were given them: programs change them in place."""
-        entries: dict[str, SeenDocument] = {}
-        if is_alone and len(self._answering) == 1:
-            for entry in documents:
-                entries.setdefault(self._answering[0].seen.get(entry, entry.text), entry)
-            return entries
-        for entry in sorted(documents, key=lambda entry: entry.from_history):
-            entries.setdefault(entry.text, entry)
-        for call in (call for call in self._models if call.rewritten):
-            for entry, text in call.seen.items():
-                if text is not entry.text:
-                    entries.setdefault(text, entry)
-        return entries
 
     def _counting(
         self,
         entries: Mapping[str, SeenDocument],
         held: Mapping[int, Sequence[tuple[Match, str]]],
         parts: Mapping[int, tuple[PayloadMessage, Turn]],
-        short: Collection[str],
     ) -> list[PlacedDocument]:
-        """The documents that count, by what stands of these texts in the parts of the prompts behind an answer."""
+        """The documents that count, by what stands of these texts in the parts of the answer's prompts."""
         found: dict[str, PlacedDocument] = {}
         others = any(turn is not Turn.QUOTED and held.get(number) for number, (_, turn) in parts.items())
         for number, (message, turn) in parts.items():
@@ -237,60 +207,47 @@ class _Reading:
                 entry, known = entries[text], found.get(text)
                 if (turn is Turn.QUOTED and others) or (entry.from_history and turn is not Turn.THIS):
                     continue
-                if known is not None and known.match.whole:
+                is_better = known is None or match.whole or len(match.text) > len(known.match.text)
+                if (known is not None and known.match.whole) or not is_better:
                     continue
-                if len(text) < SHORT and not stands_apart(text, message.text, match, self._filled, short):
-                    continue
-                if known is None or match.whole or len(match.text) > len(known.match.text):
+                if len(text) >= _SHORT or _stands_apart(text, message.text, match, self._filled.get(message.text, ())):
                     found[text] = PlacedDocument(entry, match)
         return list(found.values())
 
-    # Calls behind the answer
+    # Calls
 
     def _is_candidate(self, call: ModelStep, later: ModelStep) -> bool:
-        """Whether a call may stand behind another one and adds anything: an agent's call repeats all earlier ones."""
-        if call.beside_search or call.error is not None or not 0 < call.ended_ns <= later.started_ns:
+        """Whether an answer may rest on this call, too, and it adds anything: an agent's call repeats all earlier ones."""
+        if call.error is not None or not 0 < call.ended_ns <= later.started_ns:
             return False
         return bool(self._said[id(call)]) and not set(self._parts_of[id(call)]) <= set(self._parts_of[id(later)])
 
-    def _calls_behind(self, prompts: PromptTexts) -> list[ModelStep]:
-        """The calls behind the answer, in order of time."""
-        speakers = self._speakers(prompts)
-        began = min((call.started_ns for call in self._answering), default=0)
-        order = {id(call): (began, index) for index, call in enumerate(self._answering)}
-        behind, waiting = dict[int, ModelStep](), list(self._answering)
-        while waiting:
-            current = waiting.pop()
-            behind[id(current)] = current
-            near = {id(call): call for number in self._parts_of[id(current)] for call in speakers.get(number, ())}
-            waiting += [
-                call
-                for key, call in near.items()
-                if key not in behind and call not in waiting and self._is_candidate(call, current)
-            ]
-        return sorted(behind.values(), key=lambda call: order.get(id(call), (call.started_ns, 0)))
-
-    def _speakers(self, prompts: PromptTexts) -> Mapping[int, list[ModelStep]]:
-        """By the number of a part, the calls whose words stand in it, whole, a sentence or a run of them, outside of documents."""
+    def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
+        """The calls that the answer comes from, in order of time."""
         speakers: dict[int, list[ModelStep]] = {}
-        results = {
-            number: f" {' '.join(words)} "
-            for number, (part, _) in self._parts.items()
-            if part.role == "tool" and number < len(prompts.parts) and len(part.text) <= _MAX_COMPARED
-            if len(words := words_of(part.text)) > 1
-        }
-        brief = {text for own in self._said.values() for text in own if len(words_of(text[:SHORT])) == 1}
+        """By the number of a part, the calls whose words stand in it."""
+        brief = {text for own in self._said.values() for text in own if len(words_of(text[:_SHORT])) == 1}
         most = max(1000, 2_000_000 // max(1, len(self._models)))
         for call in self._models:
             numbers: set[int] = set()
             for text in self._said[id(call)]:
                 numbers |= _parts_that_quote(text[:most], prompts, is_draft=len(brief) == 1)
-                said = f" {' '.join(words_of(text[:most]))} " if results else ""
-                numbers |= {number for number, result in results.items() if result in said}
             for number in numbers:
                 speakers.setdefault(number, []).append(call)
         prompts.is_complete &= prompts.index.work >= 0
-        return speakers
+        began = min((call.started_ns for call in self._answering), default=0)
+        order = {id(call): (began, index) for index, call in enumerate(self._answering)}
+        found, waiting = dict[int, ModelStep](), list(self._answering)
+        while waiting:
+            current = waiting.pop()
+            found[id(current)] = current
+            near = {id(call): call for number in self._parts_of[id(current)] for call in speakers.get(number, ())}
+            waiting += [
+                call
+                for key, call in near.items()
+                if key not in found and call not in waiting and self._is_candidate(call, current)
+            ]
+        return sorted(found.values(), key=lambda call: order.get(id(call), (call.started_ns, 0)))
 
 
 def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set[int]:
@@ -298,22 +255,23 @@ def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set
     wanted, words = text.strip(), words_of(text)
     lines, free, in_documents = set[int](), set[int](), set[int]()
     for number, start in prompts.places_of(wanted) if wanted else ():
-        end = start + len(wanted)
+        end, part = start + len(wanted), prompts.parts[number]
         if number not in prompts.silent and not prompts.is_free(number, start, end):
             in_documents.add(number)
-        elif stands_as_line(part := prompts.parts[number], start, end):
+        elif (
+            stands_as_line(part, start, end)
+            or (  # not one word of several, as grades and choices are
+                is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end)
+            )
+        ):
             lines.add(number)
-        elif is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end):
-            lines.add(number)  # no word of several, as grades and choices are
         else:
             free.add(number)
     if len(words) <= 1:
         return lines - prompts.silent
     if not (lines or free):
         index = prompts.index
-        sentences = [own for each in _sentence_end.split(wanted) if len(own := words_of(each)) >= _MIN_SENTENCE]
-        for own in (words, *(sentences if len(sentences) > 1 else ())):
-            free |= {index.part_of(place) for place in index.places(own) if index.is_free(place, len(own))}
+        free = {index.part_of(place) for place in index.places(words) if index.is_free(place, len(words))}
         enough = min(_MIN_WORDS, max(_MIN_SAID, _MOST * len(words)))
         free |= {part for part, runs in index.runs(words).items() if sum(run.length for run in runs) >= enough}
     return lines | (free - in_documents - prompts.silent)
@@ -330,16 +288,13 @@ def _turns_of(parts: Sequence[PayloadMessage], was_said: Callable[[str], bool]) 
     people = [index for index, part in enumerate(parts) if part.role == "human"] if made else ()
     ends = (index for index in made if people and people[0] < index < people[-1] and parts[index - 1].role != "ai")
     end = max(ends, default=-1)
-    return [
-        Turn.SPOKEN
-        if part.role == "ai" and index not in made
-        else (Turn.THIS if index > end else Turn.QUOTED)
-        if part.role == "ai"
-        else Turn.EARLIER
-        if index < end and part.role != "system"
-        else Turn.THIS
-        for index, part in enumerate(parts)
-    ]
+    turns = []
+    for index, part in enumerate(parts):
+        if part.role == "ai":
+            turns.append(Turn.SPOKEN if index not in made else Turn.THIS if index > end else Turn.QUOTED)
+        else:
+            turns.append(Turn.EARLIER if index < end and part.role != "system" else Turn.THIS)
+    return turns
 
 
 def _squeezed(text: str) -> str:
@@ -355,54 +310,63 @@ def stands_as_line(text: str, start: int, end: int) -> bool:
     return _list_mark.fullmatch(text[low:start]) is not None and not any(map(str.isalnum, rest))
 
 
-# Values of metadata
+def _stands_apart(text: str, part: str, match: Match, values: Sequence[str]) -> bool:
+    """Whether a short document stands in a part by itself, in a template's value or without words around it; a heading does not."""
+    wanted = text.strip()
+    if any(next(occurrences(value, wanted), -1) >= 0 for value in values):
+        return True
+    starts = occurrences(part[: 4 * _MAX_LENGTH], wanted)
+    for start, end in (match.span, *((start, start + len(wanted)) for start in starts)):
+        before, after = part[part.rfind("\n", 0, start) + 1 : start], part[end:].partition("\n")[0]
+        is_heading = after.lstrip(" *_\"'”").startswith(":")
+        if not (is_heading or before.rstrip(" ")[-1:].isalnum() or after.lstrip(" ")[:1].isalnum()):
+            return True
+    return False
 
 
 def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocument]) -> None:
-    """Place documents of which only several values of the metadata stand in the prompts, close to each other."""
-    values: dict[int, list[str]] = {}
-    owners: dict[str, set[int]] = {}
-    for entry in documents[:_MAX_FIELDS]:
-        for value in islice(entry.document.metadata.values(), _MAX_ENTRIES):
-            text = str(value).strip() if type(value) in {str, int, float} else ""
-            if text and (entry.text != text or len(text) >= SHORT):
-                values.setdefault(id(entry), []).append(text)
-                owners.setdefault(text, set()).add(id(entry))
+    """Place documents of which only values of the metadata stand in the prompts.
+
+    Several stand close to each other, one of which no other document has; or that one is a text, or a line of its own.
+    """
+    values = {
+        entry: {
+            text
+            for value in islice(entry.document.metadata.values(), _MAX_ENTRIES)
+            if type(value) in {str, int, float} and (text := str(value).strip())
+            if entry.text != text or len(text) >= _SHORT
+        }
+        for entry in documents
+    }
+    owners = Counter(text for own in values.values() for text in own)
     placed: list[PlacedDocument] = []
-    known: set[int] = set()
     for number, (_, turn) in prompts.parts.items():
         part = prompts.texts.parts[number]
-        here: list[PlacedDocument] = []
-        for entry in documents[:_MAX_FIELDS] if turn is Turn.THIS and len(part) <= _MAX_SAID else ():
-            own = values.get(id(entry), ()) if id(entry) not in known else ()
-            span = _span_of_values(part, own, [text for text in own if len(owners[text]) == 1])
-            if span is not None and prompts.texts.is_free(number, *span):
+        if turn is not Turn.THIS or len(part) > _MAX_LENGTH:
+            continue
+        spans = [(span, entry) for entry, own in values.items() if (span := _span_of_values(part, own, owners))]
+        for span, entry in sorted(spans, key=lambda pair: pair[0]):
+            if prompts.texts.is_free(number, *span):
                 match = Match(number, *span, whole=True, text=part[slice(*span)])
                 prompts.texts.claim(number, *span, 1)
-                here.append(PlacedDocument(entry, match))
-                known.add(id(entry))
                 prompts.held.setdefault(number, []).append(match)
-        placed += sorted(here, key=lambda one: one.match.start)
+                placed.append(PlacedDocument(entry, match))
+                del values[entry]
     prompts.placed = placed
 
 
-def _span_of_values(part: str, values: Sequence[str], sure: Sequence[str]) -> Span | None:
-    """Where several values stand close to each other, around one that no other document has; or one that is a line of its own."""
-    for text in sorted(sure, key=len, reverse=True):
-        start = _place_apart(part, text)
-        if start < 0:
-            continue
-        low, high, count = start, start + len(text), 1
-        for other in values:
+def _span_of_values(part: str, values: Iterable[str], owners: Mapping[str, int]) -> Span | None:
+    """Where values of one document stand close to each other."""
+    for text in sorted((text for text in values if owners[text] == 1), key=len, reverse=True):
+        low = next(occurrences(part, text), -1)
+        high, count = low + len(text), 1
+        for other in values if low >= 0 else ():
             first = max(0, low - _NEAR)
-            place = -1 if other == text else _place_apart(part[first : high + _NEAR], other)
+            place = -1 if other == text else first + next(occurrences(part[first : high + _NEAR], other), -1 - first)
             if place >= 0:
-                low, high, count = min(low, first + place), max(high, first + place + len(other)), count + 1
-        if count > 1 or (len(text.split()) > 1 and len(text) >= _MIN_WORDS and stands_as_line(part, low, high)):
+                low, high, count = min(low, place), max(high, place + len(other)), count + 1
+        is_text = low >= 0 and len(text[:500].split(None, _MIN_WORDS)) >= _MIN_WORDS
+        is_line = low >= 0 and " " in text and len(text) >= _MIN_WORDS and stands_as_line(part, low, high)
+        if count > 1 or is_text or is_line:
             return low, high
     return None
-
-
-def _place_apart(text: str, wanted: str) -> int:
-    found = re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", text)
-    return -1 if found is None else found.start()

@@ -100,14 +100,14 @@ def _last_of_user(messages: Sequence[PayloadMessage]) -> str | None:
 # How it ended
 
 
-def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+def status_and_response(tree: RequestTree, documents: Sequence[str]) -> tuple[AnswerStatus, str | None]:
     """How a request ended, and what the caller got as the answer, without what a model thought before it."""
-    status, response = _status_and_words(tree)
+    status, response = _status_and_words(tree, documents)
     answer = without_thoughts(response) if response else response
     return status, None if response and not answer else answer
 
 
-def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+def _status_and_words(tree: RequestTree, documents: Sequence[str]) -> tuple[AnswerStatus, str | None]:
     if tree.error in _STOPPED or (tree.interrupted and _was_interrupted(tree)):
         return "interrupted", None
     if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
@@ -121,7 +121,7 @@ def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
         return ("complete" if is_whole else "aborted"), received
     if tree.error is not None:
         return "error", _received(tree)
-    response = _Answers(tree).response()
+    response = _Answers(tree, documents).response()
     return "complete", _streamed_by_the_graph(tree) if response is None else response
 
 
@@ -145,7 +145,7 @@ def _received(tree: RequestTree) -> str | None:
     """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
     if tree.streamed or tree.delivered:
         model = _speaker(tree)
-        if model is None or _was_held_back(model, tree):
+        if model is None:
             return None
         said = "".join(map(content_text, model.tokens))
         if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
@@ -161,7 +161,7 @@ def _received(tree: RequestTree) -> str | None:
 
 def _node_around(model: ModelStep) -> Step | None:
     """The outermost step around a model that is not the request itself."""
-    return next((step for step in reversed(list(model.around())) if step.parent is not None), None)
+    return next((step for step in reversed(list(model.ancestors())) if step.parent is not None), None)
 
 
 def _speaker(tree: RequestTree) -> ModelStep | None:
@@ -170,19 +170,6 @@ def _speaker(tree: RequestTree) -> ModelStep | None:
     if model is None or not model.ended_ns:
         return model
     return None if any(step.started_ns > model.ended_ns for step in tree.all_of(SearchStep)) else model
-
-
-def _was_held_back(model: ModelStep, tree: RequestTree) -> bool:
-    """Whether a plain function was between the model and the reader: it waits for all input before it gives any output.
-
-    Callbacks show lambdas only by their name, so a function with a name of its own is taken for one that streams.
-    """
-    around = list(model.around())
-    return any(
-        step.name == "RunnableLambda" and step not in around and step.parent in around
-        for step in tree.steps
-        if step.error or not step.ended_ns
-    )
 
 
 def _streamed_by_the_graph(tree: RequestTree) -> str | None:
@@ -201,8 +188,8 @@ def _streamed_by_the_graph(tree: RequestTree) -> str | None:
 class _Answers:
     """Looks for the answer among the fields, messages and texts that a caller got."""
 
-    def __init__(self, tree: RequestTree) -> None:
-        self._tree = tree
+    def __init__(self, tree: RequestTree, documents: Sequence[str]) -> None:
+        self._tree, self._documents = tree, documents
         self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
 
     def response(self) -> str | None:
@@ -251,7 +238,7 @@ class _Answers:
         """Whether the model that said this had a document in its prompt, as a quick look shows."""
         step = next((one for one in self._tree.answering_models if one.reply and one.reply.text == text), None)
         prompt = "" if step is None else "\n".join(part.text for part in step.prompt)
-        return step is not None and any(document[:100] in prompt for document in step.seen.values() if document)
+        return step is not None and any(text[:100] in prompt for text in self._documents if text)
 
     def _was_spoken(self, output: Snapshot) -> bool:
         """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""

@@ -22,7 +22,6 @@ _FROM_STEP = 3
 _MAX_DEPTH = 5
 _MAX_VALUES = 300
 _MAX_LENGTH = 100_000
-_MAX_RENDERED = 20_000
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
     | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
@@ -34,41 +33,35 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def filled_texts(tree: RequestTree) -> FilledTexts:
     """What the prompt templates of a request, and of those that it continues, were filled with."""
-    filled: dict[str, Sequence[str]] = {}
-    steps = [step for each in tree.chain_of_requests for step in each.steps]
-    for step in (step for step in steps if isinstance(step.output, FilledPrompt)):
-        given = step.inputs if step.late_inputs is None else step.late_inputs
-        values = list(given.values()) if isinstance(given, dict) else [given]
-        if isinstance(given, list) and all(isinstance(each, str) for each in given):
-            values = given
-        texts: list[str] = []
-        for value in values:  # a template is filled with a document by the names of its fields
-            about = [value.text, *value.metadata.values()] if isinstance(value, Document) else [value]
-            texts += [text for text in about if isinstance(text, str) and text.strip()]
-        others = [value for value in values if isinstance(value, (dict, list))]
-        for part in prompt_of(step.output.messages, None):
-            if part.role != "ai":
-                own = [text for value in others for text in _rendered(value, part.text)]
-                known = filled.get(part.text, ())
-                filled[part.text] = [*known, *texts, *own] if known or own else texts
+    filled: dict[str, list[str]] = {}
+    for step in (step for each in tree.chain_of_requests for step in each.steps):
+        if isinstance(step.output, FilledPrompt):
+            given = step.inputs if step.late_inputs is None else step.late_inputs
+            is_texts = isinstance(given, list) and all(isinstance(each, str) for each in given)
+            values = list(given.values()) if isinstance(given, dict) else given if is_texts else [given]
+            for part in prompt_of(step.output.messages, None):
+                if part.role != "ai":
+                    texts = [text for value in values for text in _written_of(value, part.text)]
+                    filled[part.text] = [*filled.get(part.text, ()), *texts]
     return filled
 
 
-def _rendered(value: Snapshot, prompt: str) -> Iterator[str]:
-    """What a prompt has of a list or dictionary: written by Python or as JSON, or else its texts."""
-    if len(prompt) > _MAX_LENGTH:
-        return
-    rows = [tuple(each) if isinstance(each, list) else each for each in value] if isinstance(value, list) else value
-    try:
-        written = [
-            str(value),
-            str(rows),
-            *(json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2, 4)),
-        ]
-    except TypeError:  # it holds messages, say
-        written = []
-    found = next((text for text in written if len(text) <= _MAX_RENDERED and text in prompt), None)
-    yield from (text for _, text in _leaves(value, "") if text in prompt) if found is None else [found]
+def _written_of(value: Snapshot, prompt: str) -> Iterator[str]:
+    """What a prompt may have of a value: a text, those of a document, and a list or dictionary as Python or JSON writes it."""
+    if isinstance(value, str):
+        texts = [value]
+    elif isinstance(value, Document):  # a template is filled with it by the names of its fields
+        texts = [value.text, *(text for text in value.metadata.values() if isinstance(text, str))]
+    elif isinstance(value, (dict, list)) and len(prompt) <= _MAX_LENGTH:
+        try:
+            written = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2)]
+            whole = next((text for text in [*written, str(value)] if text in prompt), None)
+        except TypeError:  # it holds messages, say
+            whole = None
+        texts = [text for _, text in _leaves(value, "") if text in prompt] if whole is None else [whole]
+    else:
+        texts = []
+    yield from (text for text in texts if text.strip())
 
 
 def data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:

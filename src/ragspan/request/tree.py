@@ -9,12 +9,12 @@ from heapq import merge
 from typing import Any, TypeVar
 
 from ragspan.config import retrieval_tools
-from ragspan.messages import ErrorReport, NotedError
+from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import Document, PayloadMessage, content_text, documents_in, tool_messages
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
-INTERRUPT = "GraphInterrupt"
+INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """A graph raises an error of this name to wait for a person."""
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}
@@ -54,7 +54,7 @@ class Step:
     """Inputs that came with its end, as a stream's do."""
     consumed: int = 0
     """Identity of the unread search result that it was given."""
-    noted: NotedError | ErrorReport | None = None
+    noted: ErrorReport | None = None
     """The error that ended it."""
     inside_search: bool = field(init=False)
 
@@ -76,15 +76,15 @@ class Step:
     def error(self) -> str | None:
         return None if self.noted is None else self.noted.name
 
-    def around(self) -> Iterator[Step]:
-        """The steps around it, the innermost first."""
+    def ancestors(self) -> Iterator[Step]:
+        """The steps around it, from the innermost out."""
         step = self.parent
         while step is not None:
             yield step
             step = step.parent
 
     def is_within(self, other: Step) -> bool:
-        return other in self.around()
+        return other in self.ancestors()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -157,8 +157,6 @@ class ModelStep(Step):
     """Documents that the program had changed in place until then, with their new texts."""
     prompt: Sequence[PayloadMessage] = ()
     """What it was given, as texts; nothing inside a search."""
-    seen: Mapping[SeenDocument, str] = field(default_factory=dict)
-    """The documents that were seen until then, with their texts at that moment: programs change them in place."""
     reply: PayloadMessage | None = None
     provider_metadata: Sequence[Mapping[str, Any]] = ()
     """What the provider said about the reply, in any form."""
@@ -168,8 +166,6 @@ class ModelStep(Step):
     first_token_ns: int | None = None
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
-    beside_search: bool = False
-    """A search was going on beside it."""
 
     @property
     def said(self) -> str:
@@ -220,7 +216,7 @@ class RequestTree:
     saved_states: list[Snapshot] = field(default_factory=list)
     """Inputs of the first steps, where the request had no question."""
     streamed: bool = False
-    noted: NotedError | ErrorReport | None = None
+    noted: ErrorReport | None = None
     interrupted: list[Step] = field(default_factory=list)
     """Graphs that stopped to wait for a person."""
 
@@ -249,13 +245,13 @@ class RequestTree:
             self.output = OPAQUE if isinstance(step, SearchStep) else output
             self._note_late(late_inputs)
 
-    def fail(self, step: Step, ended_ns: int, noted: NotedError | ErrorReport, late_inputs: Snapshot = None) -> None:
+    def fail(self, step: Step, ended_ns: int, noted: ErrorReport, late_inputs: Snapshot = None) -> None:
         """End a step with an error."""
         step.ended_ns, step.noted, step.late_inputs = ended_ns, noted, late_inputs
         if step.parent is None:
             self.noted, self.output = noted, OPAQUE
             self._note_late(late_inputs)
-        elif noted.is_a(INTERRUPT):
+        elif noted.name in INTERRUPTS:
             self.interrupted.append(step.parent)
         self.moments.append((step, True))
 
