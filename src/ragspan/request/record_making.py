@@ -75,7 +75,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
         is_agent=_is_agent(tree),
-        error=tree.noted.report() if status == "error" and tree.noted is not None else None,
+        error=tree.noted if status == "error" else None,
         **evidence._asdict(),
     )
 
@@ -231,7 +231,7 @@ class _StepRecords:
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._tree.ended_ns,
             "error_type": step.error,
-            "error": None if step.noted is None else step.noted.report(),
+            "error": step.noted,
             "within": next(tools_around, None),
         }
 

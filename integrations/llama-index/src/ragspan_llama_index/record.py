@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
-from ragspan.messages import NotedError
+from ragspan.messages import LEFT
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.request import (
     Document,
@@ -188,7 +188,7 @@ def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -
     kind, payload = event.kind, event.payload
     if isinstance(payload, Stream):
         if event.run == log.root and (payload.aborted or payload.noted is not None):
-            return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
+            return event._replace(kind=EventKind.ERROR, payload=payload.noted or LEFT)
         return event._replace(payload=payload.text())
     if kind is EventKind.START:
         return starts[event.run]
