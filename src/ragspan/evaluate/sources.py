@@ -60,6 +60,10 @@ class StoredAnswer:
     scores: Sequence[StoredScore] = ()
 
 
+class ReplyTooLarge(TableError):  # noqa: N818 - it is a state, not a mistake
+    """A tool's reply is larger than we read: ask for less at once."""
+
+
 class Source(Protocol):
     """Reads a tool's store; its address and credentials are in the environment, as the tool's writer of scores reads them."""
 
@@ -116,8 +120,12 @@ def nanoseconds_of(time: str | int | None) -> int | None:
 
 
 def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any) -> Mapping[str, Any]:
-    """What a tool's server answers; a `TableError` where it does not, or with a status that is not a success."""
+    """What a tool's server answers; a `TableError` where it does not, or with a status that is not a success.
+
+    A `ReplyTooLarge` where it has more than the client reads.
+    """
     from ragspan.tools.delivery import Unavailable
+    from ragspan.tools.http import TOO_LARGE
 
     try:
         reply = client.call(method, path, **content)
@@ -131,7 +139,8 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     meaning = {"http_401": " (it wants other credentials)", "http_404": " (it has no such project)"}.get(reason, "")
     # MLflow takes a search by POST, too.
     done = "written" if method == "POST" and not path.endswith("/search") else "read"
-    raise TableError(f"{tool} cannot be {done}: {reason}{meaning}, at {method} {client.endpoint.url}{path}")
+    kind = ReplyTooLarge if reason == TOO_LARGE else TableError
+    raise kind(f"{tool} cannot be {done}: {reason}{meaning}, at {method} {client.endpoint.url}{path}")
 
 
 def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
