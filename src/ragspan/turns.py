@@ -10,7 +10,7 @@ import time
 
 _PAUSE = 0.00001
 """Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
-_LONGEST = 0.0002
+_LONGEST = 0.0003
 """Seconds after which others get a turn, at the next place where one may be given."""
 _last: list[float] = []
 """When the last turn ended; empty until turns are given in this process."""
