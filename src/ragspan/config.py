@@ -326,12 +326,12 @@ def settings_with(**given: Any) -> Settings:
     judge = given.get("judge")
     if isinstance(judge, (list, tuple)) and all(isinstance(one, str) for one in judge):
         given["judge"] = ",".join(judge)
-    texts = {name: given.pop(name) for name in ("judge", "metrics") if isinstance(given.get(name), str)}
-    for name, text in texts.items():
-        VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)  # refused by the argument's name
-    variables = {f"{_PREFIX}{name.upper()}": text for name, text in texts.items()}
-    others = {name: value for name, value in given.items() if value is not None and name != "judge"}
-    return replace(Settings.from_environment({**os.environ, **variables}), **others)
+    for name in ("judge", "metrics"):
+        if isinstance(text := given.get(name), str):
+            given[name] = VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)
+    if not isinstance(given.get("judge"), str):
+        given.pop("judge", None)
+    return replace(Settings.from_environment(), **{name: value for name, value in given.items() if value is not None})
 
 
 # Single variables

@@ -44,11 +44,6 @@ def by_class(call: Callable[[type], _T]) -> Callable[[type], _T]:
     return remembering  # type: ignore[no-any-return]
 
 
-def own_of(kind: type, name: str) -> Any:
-    """What the class itself has under this name, unbound; None if it has nothing of its own."""
-    return _CLASS_DICT(kind).get(name)
-
-
 def in_class(kind: type, name: str) -> Any:
     """What the class itself, or the nearest of its bases, has under this name, unbound; None if there is nothing."""
     return next((own[name] for base in bases_of(kind) if name in (own := _CLASS_DICT(base))), None)
@@ -336,10 +331,9 @@ class ObjectFields(dict[str, Any]):
 
 
 OPAQUE = Opaque()
+"""Also stands for a text that is too long to matter where it lies."""
 CUT = Opaque()
 """Stands for what is left out because the payload is too deep or too large."""
-LONG_TEXT = Opaque()
-"""Stands for a text that is too long to matter where it lies."""
 
 
 Reader: TypeAlias = Callable[["Copying", Any, int], Snapshot]
@@ -438,7 +432,7 @@ class Copying:
         kind = type(value)
         if kind is str:
             if not self.whole and len(value) > _MAX_TEXT_OF_STEP:
-                return LONG_TEXT
+                return OPAQUE
             self.texts[id(value)] = value
             return value
         try:
