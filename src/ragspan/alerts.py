@@ -79,7 +79,7 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Alerts that could not be told."""
 
     def __post_init__(self) -> None:
-        _ON_ALERT.check("on_alert", self.on_alert)
+        _ON_ALERT.check("on_alert or RAGSPAN_ALERT_WEBHOOK", self.on_alert)
         super().__post_init__()
         self._latest: deque[tuple[str, ...]] = deque()
         """The metrics that each of the latest answers fails."""
