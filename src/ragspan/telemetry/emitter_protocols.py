@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ragspan.arguments import meant
 from ragspan.installed import load_part, part_names
@@ -14,13 +14,8 @@ from ragspan.records import RagRecord, SpanAnchor
 _EMITTERS = "ragspan_emitter"
 
 
-class Engine(Protocol):
-    """An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
-
-    @property
-    def exit_timeout(self) -> float: ...
-    def flush(self, timeout: float) -> bool: ...
-    def stats(self) -> Any: ...
+Engine: TypeAlias = Any
+"""An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
 
 
 class AnswerHandle(Protocol):
