@@ -106,10 +106,7 @@ class ScoreEmitter:
 
 
 def emitter_class(name: str) -> Any:
-    """The class of emitters that a package registers as `name`.
-
-    One of a backend that also takes spans has a class method `at(address, *, capture_content)`, for `ragspan.configure`, and its
-    emitters a method `span_exporter()`.
+    """The class of emitters that a package registers as `name`; one of a tool that takes spans has a method `span_exporter()`.
 
     Raises:
         ConfigurationError: no package registers one, or it cannot be imported.
