@@ -8,7 +8,6 @@ a class or a function. It is called with those of these arguments, by name, that
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -106,12 +105,11 @@ def _chosen_judge(settings: Settings, judge: JudgeChoice) -> Judge:
             return _chosen_judge(settings, ",".join(judge))
         judges = [_chosen_judge(settings, one) for one in judge]
         return judges[0] if len(judges) == 1 else Jury(judges)
-    is_client = type(judge).__module__.partition(".")[0] == "openai"
     given: object = judge
-    if given is None or is_client or isinstance(given, (type, int, float, Iterable)):
-        hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
-        words = f"a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several for a jury{hint}"
-        raise wrong("judge", judge, words)
+    if given is None or isinstance(given, (type, int, float, Iterable)):
+        raise wrong(
+            "judge", judge, "a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several for a jury"
+        )
     return cast("Judge", judge)
 
 
@@ -139,10 +137,4 @@ def judge_from(settings: Settings) -> Judge:
         given["mode"] = settings.judge_mode
     if names == ["hhem"]:
         given["device"] = settings.hhem_device
-    try:
-        return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
-    except ConfigurationError as error:
-        named = {name for options in settings.judge_options for name in options}
-        if any(re.search(rf"\b{re.escape(name)}\b", str(error)) for name in named):
-            raise ConfigurationError(f"RAGSPAN_JUDGE_OPTIONS: {error}") from None
-        raise
+    return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])

@@ -349,16 +349,16 @@ async def test_metrics_may_bring_a_question_about_items(scripted, super_bowl):
 
 
 async def test_an_explanation_says_when_the_judge_saw_only_a_part(scripted, vote):
-    judge, client = scripted([vote()], max_context_chars=1000, max_response_chars=50)
-    record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 200)
+    judge, client = scripted([vote()], max_context_chars=1000)
+    record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 30_000)
 
     [found] = await judge.vote_adherence(record, 1)
 
     assert found.explanation == (
-        "because [the judge saw only 1,000 of 5,600 characters of the contexts and 50 of 200 characters of the response]"
+        "because [the judge saw only 1,000 of 5,600 characters of the contexts and 20,000 of 30,000 characters of the response]"
     )
     assert "<<<context 1 (first 500 of 600 characters)" in client.prompts[0]
-    assert "<<<response (first 50 of 200 characters)" in client.prompts[0]
+    assert "<<<response (first 20,000 of 30,000 characters)" in client.prompts[0]
     assert client.prompts[0].count("y" * 500) == 1
     assert "y" * 501 not in client.prompts[0]
-    assert judge.share_read(record) == 1051 / 5801
+    assert judge.share_read(record) == 21_001 / 35_601

@@ -19,7 +19,6 @@ def judge(
     *,
     temperature: float = 0.7,
     max_context_chars: int = 60_000,
-    max_response_chars: int = 20_000,
     mode: Literal["one_request", "thorough"] = "one_request",
     price: Price | None = None,
     **of_model: Any,
@@ -28,9 +27,8 @@ def judge(
 
     Args:
         model: a provider and a model, as `init_chat_model` takes them.
-        temperature: as in `LLMJudge`, and so are the next four.
+        temperature: as in `LLMJudge`, and so are the next three.
         max_context_chars: see there.
-        max_response_chars: see there.
         mode: see there.
         price: see there.
         of_model: further arguments of the model's class, such as `timeout`, `max_retries` or `project`.
@@ -59,7 +57,6 @@ def judge(
         name=f"langchain:{model}",
         temperature=temperature,
         max_context_chars=max_context_chars,
-        max_response_chars=max_response_chars,
         mode=mode,
         price=price,
     )

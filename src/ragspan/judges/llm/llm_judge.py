@@ -79,9 +79,9 @@ class LLMJudge:
         client: sends the requests to the model.
         name: the judge's name on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples; else requests have 0.
-        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000. They are
+        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000; of the response
+            and the question 20,000 each. They are
             characters of English, four a token; one of Chinese or Hindi counts as five, of Arabic as three, of Russian as two.
-        max_response_chars: characters of the response in a request, and of the question.
         mode: `"one_request"` or `"thorough"`.
         price: what the model costs. With None, `Usage.usd` is unknown and a budget in dollars refuses the requests.
 
@@ -99,7 +99,6 @@ class LLMJudge:
         name: str,
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
-        max_response_chars: int = 20_000,
         mode: JudgeMode = "one_request",
         price: Price | None = None,
     ) -> None:
@@ -108,7 +107,6 @@ class LLMJudge:
         TEXT.check("name", name)
         between(0, 2).check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
-        WHOLE.check("max_response_chars", max_response_chars)
         choice("one_request", "thorough").check("mode", mode)
         instance(Price, "a Price, such as Price(0.15, 0.60)").or_none().check("price", price)
         self.name = name
@@ -123,7 +121,6 @@ class LLMJudge:
         """Of the last votes, whether the first reply could not be read."""
         self._temperature = temperature
         self._max_context_chars = max_context_chars
-        self._limits = {"max_context_chars": max_context_chars, "max_response_chars": max_response_chars}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -205,7 +202,7 @@ class LLMJudge:
     def _prompt(self, record: RagRecord) -> Prompt:
         """What all requests about the record begin with. Each event loop has its own."""
         key = (self, asyncio.get_running_loop())
-        return session_of(record).get_or_make(key, lambda: lay_out(record, **self._limits))
+        return session_of(record).get_or_make(key, lambda: lay_out(record, self._max_context_chars))
 
     async def _expected(self, record: RagRecord) -> Mapping[str, Any]:
         """What the record's metrics ask this judge, as it is known when they begin; what is asked later is asked by itself."""
