@@ -44,7 +44,7 @@ def metric_names() -> list[str]:
 
 def guide_of(name: str) -> Guide | None:
     """What a report says about a metric: its `guide`, or else the first line of its docstring; None if there is neither."""
-    if name not in BUILT_IN and name not in part_names(METRICS):
+    if name not in metric_names():
         return None  # given as an object
     part = metric_part(name)
     about = inspect.cleandoc(part.__doc__ or "").partition("\n")[0]
@@ -86,13 +86,12 @@ def metrics_from(
     arguments: dict[str, Any] = {"polls": settings.judge_polls, "causes": settings.causes}
     if parts:
         arguments["judge"] = judge_from(settings) if judge is None else _chosen_judge(settings, judge)
-
-    def made(name: str, part: Callable[..., Metric]) -> Metric:
-        further = {"verifier": judge_part("hhem")(device=settings.hhem_device)} if name == "faithfulness_hhem" else {}
-        parameters = inspect.signature(part).parameters
-        return part(**{name: value for name, value in (arguments | further).items() if name in parameters})
-
-    by_name = {name: made(name, part) for name, part in parts.items()}
+    if "faithfulness_hhem" in parts:
+        arguments["verifier"] = judge_part("hhem")(device=settings.hhem_device)
+    by_name = {
+        name: part(**{key: arguments[key] for key in inspect.signature(part).parameters if key in arguments})
+        for name, part in parts.items()
+    }
     # Two metrics of one name are an error that the engine raises.
     return [by_name[metric] if isinstance(metric, str) else metric for metric in wanted]
 
