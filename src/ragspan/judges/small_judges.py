@@ -1,7 +1,7 @@
 """Small judges: classifiers and guards that tell what contexts do not support, and answer no other question.
 
-`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `_FORMS` and the address of its server. Checked against scripted servers that answer as the models' cards say, not
-with their weights.
+`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `_FORMS` and the address of its server. Checked against scripted servers
+that answer as the models' cards say, not with their weights.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.judges.llm.replies import read_completions
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
-from ragspan.text.limits import beginnings
+from ragspan.text.limits import beginnings, size_of
 
 
 class _Asked(NamedTuple):
@@ -222,8 +222,12 @@ class SmallJudge(Detector):
 
         requests = [(0, texts)] if self._form.asks_all else enumerate(zip(texts))
         found = await asyncio.gather(*(ask(*each) for each in requests))
-        cut = "" if contexts == whole else " [it read only the beginnings of the contexts]"
-        return [replace(one, explanation=f"{one.explanation}{cut}") for each in found for one in each]
+        return [one for each in found for one in each]
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the contexts' characters that is sent, 0..1."""
+        size = sum(size_of(context.text) for context in record.contexts or ())
+        return min(1.0, self.max_context_chars / max(size, 1))
 
     async def _ask(self, asked: _Asked) -> list[ClaimVerdict]:
         """No verdict if the model does not answer in its form."""

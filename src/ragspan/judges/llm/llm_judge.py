@@ -35,10 +35,8 @@ from ragspan.judges.llm.requests import CircuitBreaker, charging
 from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
-from ragspan.text.limits import size_of
 
 _CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
-_CLAIM_CHARS = 80
 _LEAST_RECENT, _MOST_RECENT = 3, 60
 _LEAST_ALIKE = 0.6
 _RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
@@ -72,8 +70,8 @@ class LLMJudge:
     A request is sent only if the metric's allowance suffices (see `ragspan.judges.session`). If the service keeps failing, a
     circuit breaker lets requests fail at once for a while (`judge_unavailable`).
 
-    Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
-    explanations then say how much the judge saw.
+    Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; `details["read"]` of the
+    score says how much the judge saw.
 
     Args:
         client: sends the requests to the model.
@@ -133,14 +131,15 @@ class LLMJudge:
             # Where only one of the verdicts can be read, the votes that are there say nothing.
             message = f"{sum(self._recent)} of the judge's last {len(self._recent)} votes could not be read at once"
             raise JudgeError("InvalidVerdict", f"{message}: {question.problem or OTHER_JSON}")
-        remark = self._prompt(record).remark
-        return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning + remark) for one in found[:votes]]
+        return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in found[:votes]]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        return await self._rate(record, "rate_completeness", ratings)
+        found = (await self._answered(record, "rate_completeness", ratings)).polled()
+        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        return await self._rate(record, "rate_answer_relevance", ratings)
+        found = (await self._answered(record, "rate_answer_relevance", ratings)).polled()
+        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         prompt, first = self._prompt(record), await self._answered(record, "verify_claims", 1)
@@ -155,47 +154,39 @@ class LLMJudge:
         return list(prompt.claims)
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        judged, remark = self._prompt(record).claims, self._prompt(record).remark
-        if judged.keys() >= set(claims):
-            found = [(index, judged[claim], judged[claim].reasoning + remark) for index, claim in enumerate(claims)]
-        else:
+        judged = self._prompt(record).claims
+        found: list[tuple[int, Any]] = [(index, judged.get(claim)) for index, claim in enumerate(claims)]
+        if not all(one for _, one in found):
             menu = ("supported", "unsupported", "unsure")
             own = ItemQuestion(key="claim_verdicts", about="", verdicts=menu, items=tuple(claims))
-            found = await self._findings(record, own.key, own)
+            found = (await self._answered(record, own.key, own)).numbered()
         return [
-            ClaimVerdict(index=index, verdict=one.verdict, claim=claims[index], explanation=said)
-            for index, one, said in found
+            ClaimVerdict(index=index, verdict=one.verdict, claim=claims[index], explanation=one.reasoning)
+            for index, one in found
         ]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        found = await self._findings(record, "judge_usefulness")
-        return [ContextVerdict(index=at, useful=one.verdict == "useful", explanation=said) for at, one, said in found]
+        found = (await self._answered(record, "judge_usefulness", 1)).numbered()
+        return [
+            ContextVerdict(index=at, useful=one.verdict == "useful", explanation=one.reasoning) for at, one in found
+        ]
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        found = await self._findings(record, "rate_context_relevance")
-        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=said) for at, one, said in found]
+        found = (await self._answered(record, "rate_context_relevance", 1)).numbered()
+        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=one.reasoning) for at, one in found]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its text that the response uses, as the model estimates it."""
-        found = await self._findings(record, "measure_utilization")
-        return [ContextRating(index=index, value=one.value, explanation=said) for index, one, said in found]
+        found = (await self._answered(record, "measure_utilization", 1)).numbered()
+        return [ContextRating(index=index, value=one.value, explanation=one.reasoning) for index, one in found]
 
     async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
-        found = await self._findings(record, question.key, question)
-        return [ItemVerdict(index=index, verdict=one.verdict, explanation=said) for index, one, said in found]
+        found = (await self._answered(record, question.key, question)).numbered()
+        return [ItemVerdict(index=index, verdict=one.verdict, explanation=one.reasoning) for index, one in found]
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
         return self._prompt(record).share_shown
-
-    async def _rate(self, record: RagRecord, name: str, ratings: int) -> list[Rating]:
-        found, remark = (await self._answered(record, name, ratings)).polled(), self._prompt(record).remark
-        return [Rating(value=one.value, explanation=one.reasoning + remark) for one in found[:ratings]]
-
-    async def _findings(self, record: RagRecord, name: str, wanted: Any = 1) -> list[tuple[int, Any, str]]:
-        """What the model finds of each item or context: its index from 0, the finding and its reasoning."""
-        found, remark = (await self._answered(record, name, wanted)).numbered(), self._prompt(record).remark
-        return [(index, one, one.reasoning + remark) for index, one in found]
 
     # What is asked ----------------------------------------------------------------------------------------------------
 
@@ -217,17 +208,13 @@ class LLMJudge:
 
     async def _answered(self, record: RagRecord, name: str, wanted: Any) -> Question:
         """What the model says to a question: with all others that the record's metrics ask, or else by itself."""
-        question, is_polled = self._question(record, name, wanted), name in _POLLED
-        expected = await self._expected(record)
+        question, expected = self._question(record, name, wanted), await self._expected(record)
         if question.part.is_list and not question.numbers:
             return question
-        asked, known = {name: wanted}, expected.get(name)
-        if known is not None and (known >= wanted if is_polled else known == wanted) and not self._is_thorough:
-            asked = dict(expected)
+        is_expected = name in expected and (name not in _POLLED or expected[name] >= wanted)
+        asked = dict(expected) if is_expected and not self._is_thorough else {name: wanted}
         found = await self._prompt(record).once.ask(tuple(asked.items()), partial(self._ask, record, asked))
-        # Who asks for votes a second time wants others.
-        answer = found.pop(question.part.key, None) if is_polled else found[question.part.key]
-        return answer or (await self._ask(record, {name: wanted}))[question.part.key]
+        return found[question.part.key]
 
     async def _ask(self, record: RagRecord, asked: Mapping[str, Any], listed: str = "") -> dict[str, Question]:
         """Ask all of it in one request; the answers by their parts. The claims that are listed are judged already."""
@@ -271,11 +258,8 @@ class LLMJudge:
         prompt, asked = self._prompt(record), [(question.part, numbers) for question, numbers in wanted]
         background = ""
         if record.background and any(part.takes_background for part, _ in asked):
-            whole = "".join(one.text for one in record.background)
-            most = min(MAX_SHOWN, self._max_context_chars // 5)
-            shown = shown_background(record, most * len(whole) // max(size_of(whole), 1))
-            text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
-            background = prompt.quote("background", text) if shown else ""
+            shown = shown_background(record, min(MAX_SHOWN, self._max_context_chars // 5))
+            background = prompt.quote("background", "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown))
         blocks = [question.quoted for question, _ in wanted if question.quoted]
         task = parts.task_of(asked, blocks, background=background, listed=listed)
         messages: list[ChatMessage] = [
@@ -283,10 +267,7 @@ class LLMJudge:
             {"role": "user", "content": f"{prompt.material}\n\n{task}"},
         ]
         schema = parts.schema_of(guide, together=False) if self._is_thorough else parts.schema_of(p for p, _ in asked)
-        claims = min(max(size_of(record.response or "") // _CLAIM_CHARS, 1), parts.MOST_CLAIMS)
-        tokens = sum(
-            part.tokens * (len(numbers) or (claims if part.key == "judged_claims" else 1)) for part, numbers in asked
-        )
+        tokens = sum(part.tokens * max(len(numbers), 1) for part, numbers in asked)
 
         async def post() -> list[Completion]:
             with (

@@ -73,8 +73,6 @@ class Prompt:
     material: str
     contexts: tuple[str, ...]
     """The part of each context that is shown."""
-    remark: str
-    """How much the judge saw, in words that follow its reasoning; empty if it saw everything."""
     share_shown: float
     """Of the characters of the record's texts, 0..1."""
     once: AskedOnce = field(default_factory=AskedOnce)
@@ -113,14 +111,10 @@ def lay_out(record: RagRecord, max_context_chars: int) -> Prompt:
     for label, text, shown in quoted:
         part = "" if len(shown) == len(text) else f" (first {len(shown):,} of {len(text):,} characters)"
         blocks.append(_quoted(code, f"{label}{part}", shown))
-    counts = {"contexts": (sum(map(len, contexts)), sum(map(len, texts)))}
-    counts |= {label: (len(shown), len(text)) for label, text, shown in quoted[len(contexts) :]}
-    cut = [f"{seen:,} of {whole:,} characters of the {what}" for what, (seen, whole) in counts.items() if seen < whole]
-    seen, whole = map(sum, zip(*counts.values(), strict=True))
+    seen, whole = (sum(len(pair[at]) for pair in quoted) for at in (2, 1))
     return Prompt(
         code=code,
         material="\n\n".join(blocks),
         contexts=tuple(contexts),
-        remark=f" [the judge saw only {' and '.join(cut)}]" if cut else "",
         share_shown=seen / whole if whole else 1.0,
     )
