@@ -86,8 +86,7 @@ def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:
 def _read_quotes(asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
     """`{"hallucinated_spans": [{"text": …}]}`: each is quoted from the answer; one that is not there raises."""
     found = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    quotes = [one["text"] for one in found["hallucinated_spans"] if one["text"]]
-    starts = [(asked.answer.index(quote), quote) for quote in quotes]
+    starts = [(asked.answer.index(quote), quote) for one in found["hallucinated_spans"] if (quote := one["text"])]
     return _by_spans(asked, [(start, start + len(quote), None) for start, quote in starts])
 
 

@@ -2,7 +2,7 @@
 
 Wherever metrics are taken, names are taken too. A metric of another package is an entry point of the group `ragspan_metric`:
 a class or a function. It is called with those of these arguments, by name, that it has: `judge`, the judge of the settings;
-`polls` and `causes`, as in `ContextAdherence`.
+`polls`, as in `ContextAdherence`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def metrics_from(
     given: list[str | Metric] = list(settings.metrics if chosen is None else chosen)
     wanted = [one for place, one in enumerate(given) if not isinstance(one, str) or one not in given[:place]]
     parts = {name: metric_part(name, of) for name in wanted if isinstance(name, str)}
-    arguments: dict[str, Any] = {"polls": settings.judge_polls, "causes": settings.causes}
+    arguments: dict[str, Any] = {"polls": settings.judge_polls}
     if parts:
         arguments["judge"] = judge_from(settings) if judge is None else _chosen_judge(settings, judge)
     if "faithfulness_hhem" in parts:

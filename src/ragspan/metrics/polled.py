@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ragspan.arguments import FLAG, WHOLE
+from ragspan.arguments import WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
 from ragspan.metrics.causes import with_causes
@@ -83,8 +83,6 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     Source: ChainPoll (Friel and Sanyal 2023, arXiv 2310.18344), turned round to count what is grounded.
     """
 
-    causes: bool = True
-    """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "context_adherence"
     guide = Guide(
         "Does the response as a whole keep to its contexts?",
@@ -97,10 +95,6 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
     answers = "votes"
-
-    def __post_init__(self) -> None:
-        PolledMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes")
 
     def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:
         of_claims = ("extract_claims", "verify_claims") if screen_contexts(record) else ()
@@ -118,7 +112,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
             return without_documents
         if record.background_truncated:
             return NotApplicable(reason=CANNOT_TELL, detail="the prompts held more than the record keeps")
-        return await with_causes(score, record, None) if self.causes else score
+        return await with_causes(score, record, None)
 
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
         can_tell = [vote for vote in answers if not vote.unsure] or answers

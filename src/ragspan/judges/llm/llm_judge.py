@@ -64,11 +64,8 @@ class LLMJudge:
     for each further vote and rating. The claims from the sixteenth on take a second request, with one opinion on each. Invalid and
     missing answers are asked for once more, only these; what is then still missing is left out.
 
-    With `mode="thorough"` each part is a request of its own. The first one goes ahead of the others, so that a provider's cache
-    serves what they begin with.
-
-    A request is sent only if the metric's allowance suffices (see `ragspan.judges.session`). If the service keeps failing, a
-    circuit breaker lets requests fail at once for a while (`judge_unavailable`).
+    With `mode="thorough"` each part is a request of its own, of which the first goes ahead, so that a provider's cache serves what the
+    others begin with. If the service keeps failing, a circuit breaker lets requests fail at once for a while (`judge_unavailable`).
 
     Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; `details["read"]` of the
     score says how much the judge saw.
@@ -77,9 +74,8 @@ class LLMJudge:
         client: sends the requests to the model.
         name: the judge's name on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples; else requests have 0.
-        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000; of the response
-            and the question 20,000 each. They are
-            characters of English, four a token; one of Chinese or Hindi counts as five, of Arabic as three, of Russian as two.
+        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000; of the
+            response and the question 20,000 each. They are characters of English, four a token; one of Chinese or Hindi counts as five.
         mode: `"one_request"` or `"thorough"`.
         price: what the model costs. With None, `Usage.usd` is unknown and a budget in dollars refuses the requests.
 
