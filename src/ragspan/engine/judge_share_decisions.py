@@ -38,16 +38,10 @@ threshold that moves little keeps the most doubtful ones. What the random draws 
 
 def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
     """Raise a `ConfigurationError` unless the embedded judge can decide which answers these metrics' judge is asked about."""
-    asking = screens_of(metrics)
-    if not asking:
+    if not DOUBTED & screens_of(metrics).keys():
         raise ConfigurationError(
-            f"{name} decides of which answers a judge is asked, but the metrics ask none but the embedded one,"
-            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
-        )
-    if not DOUBTED & asking.keys():
-        raise ConfigurationError(
-            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
-            " ask the judge"
+            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but neither is among the metrics that ask another"
+            " judge than the embedded one, which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
         )
 
 
@@ -97,13 +91,7 @@ class DoubtThreshold:
 
 
 class JudgeShareDecisions:
-    """The decisions of an engine, and what its judge says of the answers that it is asked about.
-
-    Args:
-        share: of the answers.
-        metrics: names of those whose judge is asked about a share.
-        meter: for the counter from which the true rate is estimated.
-    """
+    """The decisions of an engine about the metrics of these names; `meter` counts labels, from which the true rate is estimated."""
 
     def __init__(self, share: JudgeShare, metrics: Iterable[str], meter: Meter) -> None:
         self._share = share
@@ -117,12 +105,7 @@ class JudgeShareDecisions:
         )
 
     def choose(self, identity: str | None, screened: Mapping[str, Outcome]) -> Asked | None:
-        """Why the judge is asked about an answer, if it is.
-
-        Args:
-            identity: by which the random part is drawn; None asks the judge in any case.
-            screened: what the embedded judge says, by metric.
-        """
+        """Why the judge is asked about an answer, if it is. By the identity the random part is drawn; None asks in any case."""
         if identity is None:
             return "random"
         is_drawn, doubt = draw(identity, _DRAW) < self._share.random, doubt_of(screened)

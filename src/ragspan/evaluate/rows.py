@@ -1,8 +1,8 @@
 """The rows of an evaluated table, and the file of rows: JSONL, a line for each row with its texts and all its outcomes.
 
-A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done.
-So the process may be killed at any moment: at most one line has no end, and is cut off. The first line says what was evaluated,
-and how. A row that is judged again gets another line, which counts in place of the first.
+A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done:
+whoever kills the process loses no row. The first line says what was evaluated. A row that is judged again gets another line,
+which counts in place of the first.
 """
 
 from __future__ import annotations
@@ -37,11 +37,8 @@ if TYPE_CHECKING:
 
 RUN: Final = "ragspan_run"
 """The only key of the first line of a file of rows."""
-LABEL: Final = "label"
-"""What people say of a response: the part, and the usual name of its column."""
 _FORMAT = 7
 _ROW = re.compile(rb'\{"row": (\d+),')
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
 _ALWAYS = ("record_id", "question", "contexts", "response", "status", "retrievals", "started_ns", "ended_ns")
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
@@ -104,15 +101,9 @@ class BadRow:
     """Of the table's data, counted from 1."""
     reason: str
     """For people. It quotes nothing of the row's texts."""
-    line: int | None = None
-    """Where the row begins in the file, counted from 1; None where the data have no lines."""
-
-    @property
-    def place(self) -> str:
-        return f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"row {self.row}: {self.reason}"
 
 
 def named_judge(score: Score) -> str | None:
@@ -140,7 +131,7 @@ class ResultFile:
 
     def rows(self) -> Iterator[EvaluatedRow]:
         """Each row, in the order of the table; before a row is done there is none."""
-        if not self.path.exists():
+        if not self.path.exists() or not self.path.stat().st_size:
             return
         _run_of(self.path)
         try:
@@ -155,7 +146,7 @@ def partial_of(output: Path) -> Path:
     return output.with_name(f"{output.name}.partial")
 
 
-class RowWriter:
+class RowWriter(ResultFile):
     """The file of rows of one run, which rows are added to.
 
     Args:
@@ -181,10 +172,10 @@ class RowWriter:
         if output is None:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
             os.close(descriptor)
-            self.path = Path(name)
+            super().__init__(name)
             weakref.finalize(self, self.path.unlink, missing_ok=True)
             return
-        self.path = partial_of(output)
+        super().__init__(partial_of(output))
         if output.exists() and output.stat().st_size:
             _run_of(output)  # nothing that is not ours is replaced
             if resume and not self.path.exists():
@@ -197,28 +188,20 @@ class RowWriter:
                 " (resume=True), or delete that file to begin anew"
             )
         lines = _Lines(self.path)
-        before, now = _run_of(self.path) if lines.end else {}, json.loads(self._header)[RUN]
-        changes = [
-            f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
-            for name in (now if before else ())
-            if before.get(name) != now[name]
-        ]
+        before = _run_of(self.path) if lines.end else run
+        changes = [f"{name} was {before.get(name)} and is {run[name]}" for name in run if before.get(name) != run[name]]
         if changes:
-            different = f"{self.path} is of a run that differs from this one, so it cannot be continued"
-            raise TableError(f"{different}: {'; '.join(changes)}")
+            raise TableError(f"{self.path} is of another run, so it cannot be continued: {'; '.join(changes)}")
         self.last_row = max(len(lines.offsets) - 1, 0)
         os.truncate(self.path, lines.end)  # without what was half written
 
     def add(self, done: EvaluatedRow) -> None:
-        """Write one row.
-
-        Raises:
-            TableError: the file cannot be written.
-        """
+        """Write one row; raises a `TableError` if the file cannot be written."""
         line = _line_of(done)
         try:
-            if self._file is None:  # it quotes answers and contexts
-                self._file = FileIO(os.open(self.path, _APPENDING, 0o600), "ab")
+            if self._file is None:
+                self.path.touch(mode=0o600)  # it quotes answers and contexts
+                self._file = self.path.open("ab", buffering=0)
                 line = line if self._file.tell() else self._header + line
             if self._file.write(line) != len(line):
                 raise OSError("is there space left?")  # noqa: TRY301 - as the system says it
@@ -237,50 +220,41 @@ class RowWriter:
             lines = _Lines(self.path)
             if lines.was_judged_again:
                 with replacing(self.path) as whole, whole.open("wb") as file:
-                    file.write(self._header)
-                    file.writelines(lines)
+                    file.writelines([self._header, *lines])
             self.path.replace(self._output)
         except OSError as error:
-            raise TableError(
-                f"{self._output} cannot be written: {error.strerror or error}; rows are in {self.path}"
-            ) from None
+            why = error.strerror or error
+            raise TableError(f"{self._output} cannot be written: {why}; rows are in {self.path}") from None
         self.path = self._output
 
-    def rows(self) -> Iterator[EvaluatedRow]:
-        """Each row that is done, in the order of the table."""
-        return ResultFile(self.path).rows() if self.path.exists() and self.path.stat().st_size else iter(())
-
     def resume(self, rows: Iterator[EvaluatedRow | BadRow]) -> Iterator[EvaluatedRow | BadRow]:
-        """The rows up to the last one that is done, those that were judged with their outcomes.
-
-        Raises:
-            TableError: they are not those of the earlier run, or the file was damaged.
-        """
+        """The rows up to the last one that is done, those that were judged with their outcomes; a `TableError` for other rows."""
         for done in self.rows():
-            for row in rows:
-                if row.row == done.row or isinstance(row, EvaluatedRow):
-                    break
+            row = next(rows, None)
+            while isinstance(row, BadRow) and row.row < done.row:
                 yield row
-            else:
-                raise TableError(f"the table ends before row {done.row}, which {self.path} has: it is another one")
-            if isinstance(row, BadRow) or row.row != done.row or _texts(row.record) != _texts(done.record):
+                row = next(rows, None)
+            is_same = (
+                isinstance(row, EvaluatedRow) and row.row == done.row and _texts(row.record) == _texts(done.record)
+            )
+            if not isinstance(row, EvaluatedRow) or not is_same:
                 raise TableError(
-                    f"row {row.row} is not what it was in the run of {self.path}, which cannot be continued"
+                    f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
             record = replace(row.record, record_id=done.record.record_id)
             yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
 
 
 def _described(metric: Metric) -> dict[str, Any]:
-    """The metric and its settings in plain data, to compare with those of an earlier run; no key and no address."""
+    """The metric, its judge and its settings in plain data, to compare with those of an earlier run; no key and no address."""
     about: dict[str, Any] = {"name": metric.name}
     data: Any = metric
     for item in fields(data) if is_dataclass(data) else ():
         value = getattr(data, item.name)
-        if isinstance(value, (str, int, float)) or value is None:
+        if hasattr(value, "name"):
+            about[item.name] = f"{value.name}, prompts {getattr(value, 'prompt_version', None)}"
+        elif isinstance(value, (str, int, float)):
             about[item.name] = value
-        elif isinstance(name := getattr(value, "name", None), str):  # a judge
-            about[item.name] = f"{name}, prompts {getattr(value, 'prompt_version', None)}"
     return about
 
 

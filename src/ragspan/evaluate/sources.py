@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragspan.arguments import meant
-from ragspan.evaluate.cells import BAD, GOOD
 from ragspan.evaluate.written_files import replacing, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from ragspan.tools.http import HttpClient
 
 _SOURCES = "ragspan_source"
+GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
+BAD = frozenset(
+    {"0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded"}
+    | {"hallucinated"}
+)
+"""People's labels of responses."""
 _GOOD_SCORE = 0.5
-_MEANINGS = {
-    "http_401": "it wants other credentials",
-    "http_403": "it does not let us see that",
-    "http_404": "it has no such project, or is too old to be asked",
-    "reply_too_large": "one of its traces is larger than 16 MiB, or has more than 500,000 values",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,12 +145,11 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         reason = str(trouble) if isinstance(trouble, Unavailable) else "timeout"
     except ConfigurationError:
         raise ConfigurationError(f"{tool} is asked with the package requests: pip install 'ragspan[{tool}]'") from None
-    meaning = _MEANINGS.get(reason)
+    meaning = {"http_401": " (it wants other credentials)", "http_404": " (it has no such project)"}.get(reason, "")
     kind = ReplyTooLarge if reason == TOO_LARGE else TableError
     # MLflow takes a search by POST, too.
     done = "written" if method == "POST" and not path.endswith("/search") else "read"
-    where = f"{method} {client.endpoint.url}{path}"
-    raise kind(f"{tool} cannot be {done}: {reason}{f' ({meaning})' if meaning else ''}, at {where}")
+    raise kind(f"{tool} cannot be {done}: {reason}{meaning}, at {method} {client.endpoint.url}{path}")
 
 
 def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
@@ -164,16 +162,14 @@ def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, in
     written = unclear = 0
     with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8") as file:
         for answer in answers:
-            if not answer.opinions:
-                continue
-            opinion = answer.opinions[-1]
-            word = (opinion.label or "").strip().lower()
-            is_good = None if opinion.score is None else opinion.score >= _GOOD_SCORE
-            if word in GOOD or word in BAD:
-                is_good = word in GOOD
-            written, unclear = written + (is_good is not None), unclear + (is_good is None)
-            if is_good is not None:
-                file.write(json.dumps({**row_of(answer.record), "label": "pass" if is_good else "fail"}) + "\n")
+            for opinion in answer.opinions[-1:]:
+                word = (opinion.label or "").strip().lower()
+                is_good = None if opinion.score is None else opinion.score >= _GOOD_SCORE
+                is_good = word in GOOD if word in GOOD | BAD else is_good
+                written, unclear = written + (is_good is not None), unclear + (is_good is None)
+                if is_good is not None:
+                    label = "pass" if is_good else "fail"
+                    file.write(json.dumps({**row_of(answer.record), "label": label}) + "\n")
     return written, unclear
 
 

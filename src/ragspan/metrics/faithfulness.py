@@ -11,7 +11,7 @@ from typing import ClassVar
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, claims_of, is_judged_anyway, scored_share
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -28,8 +28,7 @@ class Faithfulness(JudgedMetric[Judge]):
     value is supported / (supported + unsupported); an unsure claim to which the judge gives a probability counts with that.
     If the unsure claims decide whether it passes, the score has no label, or without such probabilities there is none
     (`cannot_tell`). `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
-    without any claim, such as a greeting, is not applicable (`no_claims`). Claims that only restate the question are left
-    out.
+    without any claim, such as a greeting, is not applicable (`no_claims`).
 
     The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
     default of 0.8, a response of four claims or fewer must have all of them supported.
@@ -55,7 +54,7 @@ class Faithfulness(JudgedMetric[Judge]):
 
     async def share_of_claims(self, record: RagRecord, verifier: Verifier) -> Outcome:
         """The outcome with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
-        claims = await claims_of(self.judge, record)
+        claims = await self.judge.extract_claims(record)
         without_documents = screen_contexts(record)
         if not claims:
             return without_documents or NotApplicable(reason="no_claims")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ragspan.arguments import SHARE, has_methods, require_async
+from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
 from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
@@ -214,7 +214,6 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
         if isinstance(judge, Detector):
             hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
-        require_async(argument, judge, question)
 
 
 def one_each(verdicts: Iterable[_Verdict], count: int, things: str) -> list[_Verdict]:

@@ -28,6 +28,7 @@ from ragspan.request.tree import (
     ToolStep,
 )
 from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.turns import give_turn
 
 _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
@@ -50,7 +51,9 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         return None
     question = _question(tree, seen)
     to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
+    give_turn()
     evidence = evidence_of(tree, seen, question, response, to_context)
+    give_turn()
     steps = _StepRecords(tree, to_context)
     return RagRecord(
         question=question,
@@ -72,7 +75,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
         is_agent=_is_agent(tree),
-        error=tree.noted.report() if status == "error" and tree.noted is not None else None,
+        error=tree.noted if status == "error" else None,
         **evidence._asdict(),
     )
 
@@ -228,7 +231,7 @@ class _StepRecords:
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._tree.ended_ns,
             "error_type": step.error,
-            "error": None if step.noted is None else step.noted.report(),
+            "error": step.noted,
             "within": next(tools_around, None),
         }
 

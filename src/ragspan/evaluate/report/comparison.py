@@ -19,8 +19,7 @@ from ragspan.evaluate.rows import ResultFile, named_judge
 from ragspan.evaluate.summaries import deviation_of
 from ragspan.outcomes import Label
 
-Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
-FALLS_SHOWN = 20
+_FALLS_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
 _Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores]]"
@@ -37,17 +36,13 @@ class Regression(NamedTuple):
     label_before: Label | None
     label_after: Label | None
 
-    @property
-    def is_newly_failing(self) -> bool:
-        return (self.label_before, self.label_after) == ("pass", "fail")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricComparison:
     """One metric in both runs. `mean` and `baseline_mean` are over the same answers: those that both runs scored."""
 
     metric: str
-    verdict: Verdict = "nothing to compare"
+    verdict: Literal["better", "worse", "no clear difference", "nothing to compare"] = "nothing to compare"
     """What the interval says: a difference is clear if zero is outside."""
     pairs: int = 0
     """Answers that have a score in both runs."""
@@ -58,7 +53,7 @@ class MetricComparison:
     newly_passing: int = 0
     newly_failing: int = 0
     falls: Sequence[Regression] = ()
-    """At most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
+    """At most twenty: those that passed before and fail now come first, then the largest."""
 
     def __str__(self) -> str:
         if self.mean is None:
@@ -125,8 +120,7 @@ def _read(run: Evaluation | ResultFile) -> tuple[_Answers, Mapping[str, set[str]
                 found[metric] = (score.screen.value, score.screen.label)
             elif row.asked is None or score.fallback is not None:
                 found[metric] = (score.value, score.label)
-            if score.screen is None and (judge := named_judge(score)) is not None:
-                judges[metric].add(judge)
+                judges[metric] |= {judge} if (judge := named_judge(score)) is not None else set()
     return answers, judges
 
 
@@ -139,6 +133,7 @@ def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
         reach = _DEVIATIONS * deviation_of(differences, mean) / math.sqrt(len(changes))
         interval = (mean - reach, mean + reach)
     low, high = interval or (0.0, 0.0)
+    labels = Counter((change.label_before, change.label_after) for change in changes)
     falls = [change for change in changes if change.after < change.before]
     return MetricComparison(
         metric=metric,
@@ -147,7 +142,11 @@ def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
         mean=statistics.fmean(change.after for change in changes),
         baseline_mean=statistics.fmean(change.before for change in changes),
         interval=interval,
-        newly_passing=sum((one.label_before, one.label_after) == ("fail", "pass") for one in changes),
-        newly_failing=sum(one.is_newly_failing for one in changes),
-        falls=heapq.nlargest(FALLS_SHOWN, falls, key=lambda one: (one.is_newly_failing, one.before - one.after)),
+        newly_passing=labels["fail", "pass"],
+        newly_failing=labels["pass", "fail"],
+        falls=heapq.nlargest(
+            _FALLS_SHOWN,
+            falls,
+            key=lambda one: ((one.label_before, one.label_after) == ("pass", "fail"), one.before - one.after),
+        ),
     )

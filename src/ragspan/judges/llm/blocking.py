@@ -23,11 +23,20 @@ class BlockingChatClient(ABC):
 
     Each call runs in an empty context of its own: the caller's callbacks, tracers and spans do not see it. A cancelled call that
     has no thread yet is never made. An exception in a call costs that one completion; `complete` raises only if all calls fail.
+
+    Args:
+        model: a framework's, of pydantic; it is copied.
+        apart: fields that the copy has instead, such as its callbacks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any, **apart: Any) -> None:
         self.capabilities = EndpointCapabilities(left_out=frozenset({"n"}))
         """What the model is known to take."""
+        self._model = model.model_copy(update=apart)
+        self._at_temperature: dict[float, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._model).__name__})"
 
     @abstractmethod
     def ask(
@@ -40,9 +49,21 @@ class BlockingChatClient(ABC):
     ) -> Completion:
         """Ask the model once, with schema and temperature if the capabilities have them. May raise anything."""
 
+    def model_at(self, temperature: float, capabilities: EndpointCapabilities) -> Any:
+        """The model at this temperature, if it has one. Copies are kept: many open their connections late."""
+        if not capabilities.takes("temperature") or "temperature" not in type(self._model).model_fields:
+            return self._model
+        if temperature not in self._at_temperature:
+            self._at_temperature[temperature] = self._model.model_copy(update={"temperature": temperature})
+        return self._at_temperature[temperature]
+
     def secrets(self) -> Iterable[object]:
         """Known keys, which must not appear in messages."""
-        return ()
+        for name, value in vars(self._model).items():
+            if hasattr(value, "get_secret_value"):  # of pydantic
+                yield value.get_secret_value()
+            elif "key" in name or "token" in name:
+                yield value
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
@@ -71,12 +92,3 @@ class BlockingChatClient(ABC):
         if not completions:
             raise next(answer for answer in answers if isinstance(answer, JudgeError))
         return completions
-
-
-def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
-    """A framework's model at this temperature, if it has one. Copies are kept: many open their connections late."""
-    if "temperature" not in type(model).model_fields:
-        return model
-    if temperature not in known:
-        known[temperature] = model.model_copy(update={"temperature": temperature})
-    return known[temperature]

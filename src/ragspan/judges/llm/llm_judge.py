@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance, require_async
+from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance
 from ragspan.config import JudgeMode
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
@@ -97,7 +97,6 @@ class LLMJudge:
         price: Price | None = None,
     ) -> None:
         _CLIENT.check("client", client)
-        require_async("client", client, "complete")
         TEXT.check("name", name)
         between(0, 2).check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
