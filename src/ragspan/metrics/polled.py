@@ -132,8 +132,8 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
 class Completeness(PolledMetric[Judge, Rating]):
     """The mean of a judge's ratings of how completely the response covers what the contexts hold, 0..1.
 
-    It says nothing about truth: a response may cover everything and invent the rest. With half of the ratings or fewer in 0..1 there
-    is no score. The explanation is that of the rating closest to the mean; `details["spread"]` is the standard deviation of the
+    It says nothing about truth: a response may cover everything and invent the rest. With half of the ratings or fewer in 0..1 the metric
+    fails. The explanation is that of the rating closest to the mean; `details["spread"]` is the standard deviation of the
     ratings, and a large one says that the judge is not sure.
 
     Source: the polling of ChainPoll (arXiv 2310.18344), with ratings in place of votes.
