@@ -162,7 +162,6 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, f"{PUMP}\n{QUESTION}")), "unmarked_text"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, QUESTION)), None),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [PayloadMessage("system", RULES), ASKED])), None),
-        (lambda log: (log.steps(QUESTION, []), log.steps([], RULES), log.says(ANSWER, f"{RULES}\n{QUESTION}")), None),
         (
             lambda log: (log.searches(PUMP), log.says(ANSWER, "Die Pumpe hat drei Jahre Garantie ab dem Kauf.")),
             "unmarked_text",

@@ -15,18 +15,9 @@ _MAX_SAID_BY_ALL = 1_000_000
 _MAX_RESPONSE = 400_000
 _MAX_JSON = 100_000
 _MAX_FIELDS = 1000
-_MAX_VERDICT = 40
 _MIN_LIKENESS = 0.5
 _SHARED = 8
 """Words in a row that a response has from a model."""
-_VERDICTS = {"yes", "true", "relevant", "correct", "good", "pass"} | {
-    "no",
-    "false",
-    "irrelevant",
-    "incorrect",
-    "bad",
-    "fail",
-}
 
 
 def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[list[ModelStep], bool]:
@@ -101,8 +92,3 @@ def _fields_in(text: str) -> list[str]:
     if len(text) > _MAX_JSON or not text.lstrip().startswith(("{", "[", "```")):
         return []
     return [field.strip() for field in islice(texts_in(json_in(text)), _MAX_FIELDS)]
-
-
-def is_verdict(text: str) -> bool:
-    """Whether a reply only grades."""
-    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)) in _VERDICTS

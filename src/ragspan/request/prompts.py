@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from itertools import islice
 
 from ragspan.matching import Match, PromptTexts, Span, occurrences, words_of
-from ragspan.request.answering import is_verdict, words_said_by
+from ragspan.request.answering import words_said_by
 from ragspan.request.contents import Document, PayloadMessage, normalise_spaces
 from ragspan.request.templates import FilledTexts
 from ragspan.request.tree import ModelStep, SeenDocument
@@ -146,13 +146,9 @@ class _Reading:
 
     @cached_property
     def _said(self) -> Mapping[int, list[str]]:
-        """What each model said, without grades and queries."""
+        """What each model said, without queries."""
         return {
-            id(call): [
-                text
-                for text in words_said_by(call)
-                if normalise_spaces(text) not in self._queries and not is_verdict(text)
-            ]
+            id(call): [text for text in words_said_by(call) if normalise_spaces(text) not in self._queries]
             for call in self._models
         }
 
