@@ -34,7 +34,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     said = {id(call): [words_of(text[:most]) for text in words_said_by(call)] for call in models}
     is_said = _is_said(answer, [words for own in said.values() for words in own if words])
     same = [call for call in models if answer in said[id(call)] or _calls_text(call) == response]
-    spoke = [call for call in models if words_of(call.said[:most])]
+    spoke = [call for call in models if call.said.strip() and said[id(call)][0]]
     if same or not spoke:
         return (same or list(models))[-1:], is_said
     fields, whole = _fields_in(response), f" {' '.join(answer)} "

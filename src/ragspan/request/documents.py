@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
@@ -40,6 +40,7 @@ class SeenDocuments:
 
     def __init__(self, tree: RequestTree) -> None:
         self.documents: dict[int, SeenDocument] = {}
+        self._contexts: dict[SeenDocument, RetrievedContext] = {}
         self.queries: list[str] = []
         """What was searched with, or may have been."""
         for each in tree.chain_of_requests:
@@ -58,6 +59,12 @@ class SeenDocuments:
                     self._end(step)
                 else:
                     self._begin(step)
+
+    def context_of(self, entry: SeenDocument) -> RetrievedContext:
+        """A document as a context: one object each time, for most are found, and reach the prompt."""
+        if entry not in self._contexts:
+            self._contexts[entry] = context_of(entry.document, rank=entry.rank, score=entry.score)
+        return self._contexts[entry]
 
     @property
     def all(self) -> Sequence[SeenDocument]:
@@ -170,9 +177,6 @@ class SeenDocuments:
 
 # Documents as contexts
 
-ToContext = Callable[[SeenDocument], RetrievedContext]
-"""Makes a context of a document."""
-
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
@@ -185,10 +189,6 @@ def context_of(document: Document, *, rank: int | None, score: float | None) -> 
         source=next((source for name in field_names.SOURCE if (source := text_or_none(metadata.get(name)))), None),
         metadata=metadata,
     )
-
-
-def context_of_seen(seen: SeenDocument) -> RetrievedContext:
-    return context_of(seen.document, rank=seen.rank, score=seen.score)
 
 
 def text_or_none(value: Any) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall
 from ragspan.request.contents import Call, Document, PayloadMessage
-from ragspan.request.documents import SeenDocuments, ToContext, context_of, context_of_seen, text_or_none
+from ragspan.request.documents import SeenDocuments, context_of, text_or_none
 from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import question_in, status_and_response
 from ragspan.request.tree import (
@@ -50,9 +49,8 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     if tree.run_type != "engine" and _shows_documents(tree, seen, response):
         return None
     question = _question(tree, seen)
-    to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
-    evidence = evidence_of(tree, seen, question, response, to_context)
-    steps = _StepRecords(tree, to_context)
+    evidence = evidence_of(tree, seen, question, response)
+    steps = _StepRecords(tree, seen)
     return RagRecord(
         question=question,
         response=response,
@@ -125,8 +123,8 @@ def _is_agent(tree: RequestTree) -> bool:
 class _StepRecords:
     """The steps of a request as spans show them. A tool that returns what its only search found is that search, and no step of its own."""
 
-    def __init__(self, tree: RequestTree, to_context: ToContext) -> None:
-        self._tree, self._to_context = tree, to_context
+    def __init__(self, tree: RequestTree, seen: SeenDocuments) -> None:
+        self._tree, self._seen = tree, seen
         self._messages: dict[tuple[str, str, str | None, tuple[ToolRequest, ...]], Message] = {}
         self._all_searches = tree.all_of(SearchStep)
         self.searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
@@ -151,7 +149,7 @@ class _StepRecords:
         return Retrieval(
             name=step.name,
             query=step.query,
-            contexts=tuple(map(self._to_context, step.found)),
+            contexts=tuple(map(self._seen.context_of, step.found)),
             span=step.span,
             data_source_id=text_or_none(step.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
