@@ -32,6 +32,7 @@ _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 """Steps that call a program elsewhere, which may search."""
 _UNMARKED = 8
 """Words in one piece that may be a document, though nothing says so."""
+_SAID_BEFORE = {Turn.SPOKEN, Turn.QUOTED}
 _TAIL = 64
 _MAX_LOOKED_AT = 20_000
 _MAX_TEXTS = 200
@@ -75,7 +76,9 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     why = unseen if prompts.texts.is_complete else "too_much"
     if why is None and not contexts:
         why = _why_unknown(tree, seen, prompts, pieces, response)
-        if why is None and not background and _rests_on_earlier_answers(prompts, response):
+        said = [part.text[:_MAX_LOOKED_AT] for part, turn in prompts.parts.values() if turn in _SAID_BEFORE]
+        words = words_of((response or "")[:_MAX_LOOKED_AT]) if said else []
+        if why is None and not background and words and shares_words(words, said):
             why = "earlier_answer"
     is_known = is_said or all(call.said or call.reply is not None for call in models)
     has_prompts = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
@@ -217,10 +220,3 @@ def _why_unknown(
         return "unmarked_text"
     unmarked = (piece for piece in pieces if piece.source in {Source.UNKNOWN, Source.TOOL})
     return "unmarked_text" if any(len(words_of(piece.text)) >= _UNMARKED for piece in unmarked) else None
-
-
-def _rests_on_earlier_answers(prompts: AnswerPrompts, response: str | None) -> bool:
-    """Whether a response repeats what the assistant said in earlier turns."""
-    said = {Turn.SPOKEN, Turn.QUOTED}
-    earlier = [part.text[:_MAX_LOOKED_AT] for part, turn in prompts.parts.values() if turn in said]
-    return bool(earlier) and shares_words(words_of((response or "")[:_MAX_LOOKED_AT]), earlier)

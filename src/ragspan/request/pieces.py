@@ -19,7 +19,7 @@ from ragspan.request.contents import ROLES, PayloadMessage, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.templates import FilledTexts, data_in
-from ragspan.request.tree import ModelStep, RequestTree, Step, ToolStep
+from ragspan.request.tree import ModelStep, RequestTree, ToolStep
 from ragspan.safe_copy import Snapshot
 
 _LONG = 5
@@ -87,12 +87,10 @@ class _Cutter:
         self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
         steps = [step for each in tree.chain_of_requests for step in each.steps]
         models = [step for step in steps if isinstance(step, ModelStep)]
-        self._tools = [step for step in steps if isinstance(step, ToolStep)]
-        self._models_in: dict[Step, list[ModelStep]] = {}
-        """By the steps around them, the calls of models."""
-        for call in models if self._tools else ():
-            for outer in call.ancestors():
-                self._models_in.setdefault(outer, []).append(call)
+        tools = [step for step in steps if isinstance(step, ToolStep)]
+        above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models}
+        self._in_tools = {call for call, outer in above.items() if outer}
+        asking = {tool for outer in above.values() for tool in outer}
         self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
         self._said: dict[str, list[ModelStep]] = {}
@@ -106,9 +104,9 @@ class _Cutter:
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
         self._results = [
             tool.result
-            for tool in self._tools[-_MAX_TEXTS:]
+            for tool in tools[-_MAX_TEXTS:]
             if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
-            if tool not in self._models_in
+            if tool not in asking
         ]
         about = (value for entry in seen.all for value in entry.document.metadata.values())
         self._known = list(islice((text for text in about if type(text) is str and text.strip()), _MAX_TEXTS))
@@ -133,7 +131,7 @@ class _Cutter:
     def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
         """Give each character of a message's part its source."""
         if message.role == "tool":
-            self._mark_tool(number, message, turn, text)
+            self._mark_tool(number, turn, text)
             return
         role, held = message.role, self._prompts.held.get(number, [])
         quoting = self._mark_words(number, text, is_reply=bool(held) and role == "ai", held=bool(held))
@@ -216,25 +214,18 @@ class _Cutter:
             after = text.find("\n", bare.rfind(Source.DOCUMENT))
             self._claim(number, Source.METADATA, (text.rfind("\n", 0, first) + 1, len(text) if after < 0 else after))
 
-    def _mark_tool(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
-        """A tool's result; one that is what a model inside it said, or that repeats what models wrote into calls, is their words."""
-        whole = 0, len(text)
-        tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
-        if tool is not None and self._is_reply(tool, text):
-            self._claim(number, Source.MODEL, whole)  # then it brings the grounds of its own prompt
-            return
+    def _mark_tool(self, number: int, turn: Turn, text: str) -> None:
+        """A tool's result, without what a model inside it said, and what it repeats of what models wrote into calls."""
         if turn is Turn.EARLIER:
             self._mark_history(number)
+        for start, said in self._said_in.get(number, ()):  # an agent's answer brings the grounds of its own prompts
+            if not self._in_tools.isdisjoint(self._said[said]):
+                self._claim(number, Source.MODEL, (start, start + len(said)))
         for line in self._written:
             for written in {line, json.dumps(line, ensure_ascii=False)[1:-1]}:
                 self._claim(number, Source.MODEL, *_spans(text, written))
-        held = self._prompts.held.get(number)
-        self._claim(number, Source.HISTORY if turn is Turn.EARLIER else Source.METADATA if held else Source.TOOL, whole)
-
-    def _is_reply(self, tool: ToolStep, text: str) -> bool:
-        result = " ".join(words_of(text[:_MAX_LOOKED_AT])) if tool in self._models_in else ""
-        said = (" ".join(words_of(call.said[:_MAX_LOOKED_AT])) for call in self._models_in.get(tool, ()))
-        return any(words and words in result for words in said)
+        source = Source.METADATA if self._prompts.held.get(number) else Source.TOOL
+        self._claim(number, Source.HISTORY if turn is Turn.EARLIER else source, (0, len(text)))
 
     @cached_property
     def _written(self) -> list[str]:

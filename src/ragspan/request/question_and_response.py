@@ -48,7 +48,12 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
         return inputs if inputs.strip() else None
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
-    talks = [(talk, said) for _, talk in leaves if isinstance(talk, list) and (said := _last_of_user(talk))]
+    talks = [
+        (talk, [message.text for message in talk if message.role == "human"][-1])
+        for _, talk in leaves
+        if isinstance(talk, list)
+    ]
+    talks = [(talk, said) for talk, said in talks if said.strip()]
     spoken = [said for _, said in talks]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
@@ -87,11 +92,6 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Pa
         yield key, [value]
     for name, item in deeper:
         yield from _leaves(item, name)
-
-
-def _last_of_user(messages: Sequence[PayloadMessage]) -> str | None:
-    last = next((message.text for message in reversed(messages) if message.role == "human"), "")
-    return last if last.strip() else None
 
 
 # How it ended

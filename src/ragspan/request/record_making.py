@@ -67,10 +67,11 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         session_id=_first_of(tree.metadata, field_names.SESSION),
         user_id=_first_of(tree.metadata, field_names.USER),
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
-        metadata=_own_metadata(tree.metadata),
+        metadata={key: one for key, one in plain_entries(tree.metadata).items() if not key.startswith(_TRACING)},
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
-        is_agent=_is_agent(tree),
+        is_agent=tree.metadata.get("ls_integration") == "langchain_create_agent"
+        or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
         error=tree.noted.report() if status == "error" and tree.noted is not None else None,
         **evidence._asdict(),
     )
@@ -107,17 +108,6 @@ def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """The first of these entries, as a text."""
     found = (metadata.get(key) for key in keys)
     return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
-
-
-def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The program's own metadata, without what the frameworks add for their tracing."""
-    return {key: value for key, value in plain_entries(metadata).items() if not key.startswith(_TRACING)}
-
-
-def _is_agent(tree: RequestTree) -> bool:
-    """Whether an agent answered: the framework says so, or a tool ran that a model had asked for."""
-    asked = (tool.call_id is not None for tool in tree.all_of(ToolStep))
-    return tree.metadata.get("ls_integration") == "langchain_create_agent" or any(asked)
 
 
 class _StepRecords:
