@@ -118,7 +118,6 @@ def finding(form: str, task: str) -> object:
     findings: dict[str, object] = {
         "grounding": {"reasoning": _REASON, "verdict": "grounded"},
         "completeness": {"reasoning": _REASON, "value": 1.0},
-        "claims": list(_CLAIMS),
         "judged_claims": {
             "claims": [{"claim": claim, "reasoning": _REASON, "verdict": "supported"} for claim in _CLAIMS],
             "more": False,

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import meant
 from ragspan.exceptions import ConfigurationError
@@ -38,8 +38,7 @@ _UNITS: Final[Mapping[str, Mapping[str, float]]] = {
 _EQUAL: Final = {"=": operator.eq, "==": operator.eq, "!=": operator.ne}
 _SIGNS: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _TOKEN: Final = re.compile(
-    r"""(?P<blank>\s+)|(?P<text>"[^"]*"|'[^']*')|(?P<sign><=|>=|!=|==|=|<|>)|(?P<mark>[();:])|(?P<word>[^\s"'()<>=!;:]+)"""
-    r"|(?P<other>.)"
+    r"""(?P<text>"[^"]*"|'[^']*')|(?P<sign><=|>=|!=|==|=|<|>)|(?P<mark>[();:])|(?P<word>[^\s"'()<>=!;:]+)|(?P<other>\S)|(?P<end>\Z)"""
 )
 
 
@@ -70,20 +69,43 @@ class JudgeWhen:
 
     text: str
     name: str = field(default="judge_when", compare=False)
-    rates: Mapping[str, float] = field(init=False, compare=False, default_factory=dict)
+    rates: dict[str, float] = field(init=False, compare=False, default_factory=dict)
     """The share of answers, by metric."""
-    needs_screen: bool = field(init=False, compare=False, default=False)
-    """Whether a condition compares the screen's score."""
-    _conditions: Mapping[str, _Node] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _conditions: dict[str, _Node] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _fields: set[str] = field(init=False, compare=False, repr=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        read = _Parser(self.text, self.name)
-        for name, value in (
-            ("_conditions", read.conditions),
-            ("rates", read.rates),
-            ("needs_screen", read.needs_screen),
-        ):
-            object.__setattr__(self, name, value)
+        reading = _Reading(self.text, self.name)
+        while True:
+            begin = reading.at
+            metric = reading.token[0] if reading.kind == "word" and reading.tokens[begin + 1][0] == ":" else _ALL
+            reading.at += 2 * (metric != _ALL)
+            rate = re.fullmatch(r"(\d*\.?\d+)(%?)", reading.token[0])
+            if rate is not None and metric == _ALL:
+                raise reading.error("a rate needs a metric before it; that of all is sample_rate", begin)
+            if metric in self._conditions or metric in self.rates:
+                raise reading.error(f"{metric or 'all metrics'} have a statement already", begin)
+            if rate is not None:
+                self.rates[metric] = float(rate[1]) / (100 if rate[2] else 1)
+                if self.rates[metric] > 1:
+                    raise reading.error("a rate is from 0 to 1, or a percentage")
+                reading.at += 1
+            if rate is None or reading.takes("of"):
+                reading.fields.clear()
+                self._conditions[metric] = reading.any_of()
+                self._fields.update(reading.fields)
+                if metric != _ALL and "screen" in reading.fields:
+                    words = "the screen's score decides for all metrics at once: leave the metric out"
+                    raise reading.error(words, begin)
+            if reading.kind == "end":
+                return
+            if not reading.takes(";"):
+                raise reading.error("'and', 'or' or ';' is expected; a value with other signs in it needs quotes")
+
+    @property
+    def needs_screen(self) -> bool:
+        """Whether a condition compares the screen's score."""
+        return "screen" in self._fields
 
     @property
     def metrics(self) -> frozenset[str]:
@@ -118,105 +140,70 @@ def _holds(node: _Node, facts: Facts) -> bool | None:
     return any(_SIGNS[sign](one, number) for one in values if isinstance(one, (int, float)))
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
+class _Reading:
+    """A text that is read from its beginning, token by token."""
 
-
-class _Parser:
     def __init__(self, text: str, name: str) -> None:
-        self.conditions: dict[str, _Node] = {}
-        self.rates: dict[str, float] = {}
-        self.needs_screen = False
-        self._text, self._name, self._next = text, name, 0
-        found = [_Token(str(match.lastgroup), match[0], match.start()) for match in _TOKEN.finditer(text)]
-        self._tokens = [*(one for one in found if one.kind != "blank"), *[_Token("end", "", len(text))] * 3]
-        for odd in self._tokens:
-            if odd.kind == "other":
-                raise self._wrong(f"{odd.text!r} is not expected", odd)
-        self._statement()
-        while self._peek.kind != "end":
-            if not self._takes(";"):
-                raise self._wrong("'and', 'or' or ';' is expected; a value with other signs in it needs quotes")
-            self._statement()
+        self._text, self._name = text, name
+        found = [*_TOKEN.finditer(text)]
+        self.tokens = [*found, *found[-1:] * 3]  # the last is the end
+        self.at = 0
+        self.fields: set[str] = set()
 
-    def _statement(self) -> None:
-        begin, metric = self._peek, _ALL
-        if begin.kind == "word" and self._tokens[self._next + 1].text == ":":
-            metric = begin.text
-            self._next += 2
-        rate = re.fullmatch(r"(\d*\.?\d+)(%?)", self._peek.text)
-        if rate is not None and metric == _ALL:
-            raise self._wrong("a rate needs a metric before it; that of all is sample_rate", begin)
-        if metric in self.conditions or metric in self.rates:
-            raise self._wrong(f"{metric or 'all metrics'} have a statement already", begin)
-        if rate is not None:
-            self.rates[metric] = float(rate[1]) / (100 if rate[2] else 1)
-            if self.rates[metric] > 1:
-                raise self._wrong("a rate is from 0 to 1, or a percentage")
-            self._next += 1
-            if not self._takes("of"):
-                return
-        had_screen, self.needs_screen = self.needs_screen, False
-        self.conditions[metric] = self._joined("or")
-        if metric != _ALL and self.needs_screen:
-            raise self._wrong("the screen's score decides for all metrics at once: leave the metric out", begin)
-        self.needs_screen = self.needs_screen or had_screen
+    @property
+    def token(self) -> re.Match[str]:
+        return self.tokens[self.at]
 
-    def _joined(self, word: str) -> _Node:
+    @property
+    def kind(self) -> str | None:
+        return self.token.lastgroup
+
+    def takes(self, text: str) -> bool:
+        is_there = self.kind in {"word", "mark"} and self.token[0].lower() == text
+        self.at += is_there
+        return is_there
+
+    def any_of(self, word: str = "or") -> _Node:
         parts: list[_Node] = []
-        while not parts or self._takes(word):
-            parts.append(self._joined("and") if word == "or" else self._single())
+        while not parts or self.takes(word):
+            parts.append(self.any_of("and") if word == "or" else self._single())
         return word, parts
 
     def _single(self) -> _Node:
-        if self._takes("not"):
+        if self.takes("not"):
             return "not", self._single()
-        if not self._takes("("):
-            return self._comparison()
-        node = self._joined("or")
-        if not self._takes(")"):
-            raise self._wrong("a closing bracket is missing")
-        return node
-
-    def _comparison(self) -> _Node:
-        (_, name, _), sign, value = self._tokens[self._next : self._next + 3]
-        units = _UNITS.get(name, {"": 1.0})
-        if self._peek.kind != "word":
-            raise self._wrong("a comparison is expected, such as tag=prod")
+        if self.takes("("):
+            node = self.any_of()
+            if not self.takes(")"):
+                raise self.error("a closing bracket is missing")
+            return node
+        name, at = self.token[0], self.at
+        sign, value = self.tokens[at + 1 : at + 3]
+        if self.kind != "word":
+            raise self.error("a comparison is expected, such as tag=prod")
         if name not in _FIELDS and not re.fullmatch(r"metadata\..+", name):
             known = f"there are {', '.join(_FIELDS)} and metadata.<key>"
-            raise self._wrong(f"there is no field {name!r}{meant(name, _FIELDS)}; {known}")
-        if sign.kind != "sign":
+            raise self.error(f"there is no field {name!r}{meant(name, _FIELDS)}; {known}")
+        if sign.lastgroup != "sign":
             sample = {"latency": ">2s", "screen": "<0.5"}.get(name, "=prod")
-            raise self._wrong(f"{name} needs a sign and a value, such as {name}{sample}", sign)
-        if value.kind not in {"word", "text"}:
-            raise self._wrong("a value is missing", value)
-        found = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", value.text.lower())
+            raise self.error(f"{name} needs a sign and a value, such as {name}{sample}", at + 1)
+        if value.lastgroup not in {"word", "text"}:
+            raise self.error("a value is missing", at + 2)
+        found = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", value[0].lower())
+        units = _UNITS.get(name, {"": 1.0})
         number = float(found[1]) * units[found[2]] if found and found[2] in units else None
         if name in _UNITS and number is None:
             wanted = "a time, such as 2s or 500ms" if name == "latency" else "a score from 0 to 1, such as 0.5"
-            raise self._wrong(f"{name} is compared with {wanted}", value)
-        is_ordered = name in _UNITS or sign.text not in _EQUAL
-        if is_ordered and (number is None or not (name in _UNITS or name.startswith("metadata."))):
-            raise self._wrong(f"{name} is compared with = and !=; only numbers are more or less", sign)
-        self._next += 3
-        self.needs_screen = self.needs_screen or name == "screen"
-        return name, sign.text, value.text[1:-1] if value.kind == "text" else value.text, number
+            raise self.error(f"{name} is compared with {wanted}", at + 2)
+        if sign[0] not in _EQUAL and (number is None or not (name in _UNITS or name.startswith("metadata."))):
+            raise self.error(f"{name} is compared with = and !=; only numbers are more or less", at + 1)
+        self.at += 3
+        self.fields.add(name)
+        return name, sign[0], value[0][1:-1] if value.lastgroup == "text" else value[0], number
 
-    @property
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _takes(self, text: str) -> bool:
-        is_there = self._peek.kind in {"word", "mark"} and self._peek.text.lower() == text
-        self._next += is_there
-        return is_there
-
-    def _wrong(self, words: str, token: _Token | None = None) -> ConfigurationError:
+    def error(self, words: str, at: int | None = None) -> ConfigurationError:
         """The error with the text, and a mark below the place that is meant."""
-        place = (token or self._peek).at
+        place = self.tokens[self.at if at is None else at].start()
         return ConfigurationError(
             f"{self._name} is wrong at character {place + 1}: {words}; it should be like 'tag=prod and latency>2s', or "
             f"'tag=prod; faithfulness: 0.1'\n    {self._text}\n    {' ' * place}^"

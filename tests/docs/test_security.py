@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragspan.tools import http
-from ragspan_receiver import intake, servers
+from ragspan_receiver import receiver, servers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
 MIB = 1024 * 1024
@@ -23,7 +23,7 @@ def test_what_is_read_of_a_reply():
 
 def test_what_the_receiver_reads():
     by_http = row("who sends spans")
-    assert f" {intake.MAX_BODY // MIB} MiB a request, {intake.MAX_JSON // MIB} MiB as JSON " in by_http
+    assert f" {receiver.MAX_BODY // MIB} MiB a request, {receiver.MAX_JSON // MIB} MiB as JSON " in by_http
     assert f" {servers._PATIENCE:g} s for the body" in by_http
-    assert f" {intake.MAX_BODY // MIB} MiB a message" in row("who sends them")
-    assert f"hold {intake._MAX_HELD // MIB} MiB at most" in PAGE
+    assert f" {receiver.MAX_BODY // MIB} MiB a message" in row("who sends them")
+    assert f"hold {receiver._MAX_HELD // MIB} MiB at most" in PAGE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ragspan.judges import SmallJudge
@@ -50,7 +48,7 @@ def detector(fake_openai):
 CLAIMS = ["Cards are grey.", FEE, "Gamma sends letters."]
 
 
-async def test_a_detector_is_asked_again_only_for_what_the_contexts_do_not_support(detector, fake_openai):
+async def test_a_detector_reads_background_as_further_contexts(detector, fake_openai):
     judge = detector("49 euros", "Gamma")
 
     verdicts = await judge.verify_claims(record(background=[FEE]), CLAIMS)
@@ -60,6 +58,4 @@ async def test_a_detector_is_asked_again_only_for_what_the_contexts_do_not_suppo
         (1, "supported", CLAIMS[1]),
         (2, "unsupported", CLAIMS[2]),
     ]
-    first, second = (json.loads(body) if isinstance(body, (str, bytes)) else body for body in fake_openai.requests)
-    assert first["contexts"] == ["Cards are grey."]
-    assert (second["contexts"], second["answer"]) == (["Cards are grey.", FEE], " ".join(CLAIMS[1:]))
+    assert [request["contexts"] for request in fake_openai.requests] == [["Cards are grey.", FEE]]

@@ -11,7 +11,8 @@ import pytest
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OpenAIJudge
 
-CLAIMS = json.dumps({"answer": {"claims": ["One."]}})
+CLAIM = {"claim": "One.", "reasoning": "r", "verdict": "supported"}
+CLAIMS = json.dumps({"answer": {"judged_claims": {"claims": [CLAIM], "more": False}}})
 KEY = "sk-test-0123456789"
 
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 
 import openai
 import pytest
 
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges import OpenAIJudge, Price
+from ragspan.judges import OpenAIJudge
 from ragspan.judges.llm.parts import PARTS, schema_of
 
 # What a request holds
@@ -93,23 +92,6 @@ def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge
         assert len(asyncio.run(judge.verify_claims(super_bowl, ["One."]))) == 1
 
     assert len(fake_openai.requests) == 3
-
-
-# Copies for other processes
-
-
-async def test_a_copy_asks_the_same_model_in_the_same_way(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(claims=[["One."], ["One."]])
-    judge = openai_judge(extra_body={"seed": 7}, api_key="sk-secret-0123456789", price=Price(1, 2))
-    claims = await judge.extract_claims(super_bowl)
-    copy = pickle.loads(pickle.dumps(judge))  # of a judge with open connections
-
-    assert await copy.extract_claims(super_bowl) == claims
-    original, copied = fake_openai.requests
-    assert original == copied
-    assert copied["seed"] == 7
-    assert {headers["authorization"] for headers in fake_openai.headers} == {"Bearer sk-secret-0123456789"}
-    assert (copy.name, copy.price) == (judge.name, judge.price)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import pytest
 
@@ -40,7 +39,7 @@ async def test_each_provider_gets_its_own_key_and_no_parameter_that_it_does_not_
     assert [vote.grounded for vote in votes] == [True] * 3
     assert {request["model"] for request in answers.requests} == {preset.example}
     assert {headers["authorization"] for headers in answers.headers} == {f"Bearer {KEY if preset.keys else 'no-key'}"}
-    assert any("n" in request for request in answers.requests) == preset.several_choices
+    assert any("n" in request for request in answers.requests) == ("n" not in preset.left_out)
     assert {request["response_format"]["type"] for request in answers.requests} == {preset.response_format}
 
 
@@ -89,9 +88,6 @@ async def test_openais_organization_is_told_to_openai_alone(answers, monkeypatch
     for name in ("openai", "anthropic"):
         await named_judge(f"{name}:m", base_url=answers.base_url, api_key=KEY).vote_adherence(RECORD, 1)
 
-    copy = pickle.loads(pickle.dumps(named_judge("anthropic:m", base_url=answers.base_url, api_key=KEY)))
-    await copy.vote_adherence(RECORD, 1)
-
     told = [headers.get("openai-organization") for headers in answers.headers]
-    assert told == ["org-1", None, None]
-    assert [headers.get("openai-project") for headers in answers.headers] == ["proj-1", None, None]
+    assert told == ["org-1", None]
+    assert [headers.get("openai-project") for headers in answers.headers] == ["proj-1", None]

@@ -6,7 +6,7 @@ import pytest
 
 from ragspan.engine import ScoringEngine
 from ragspan.judges import OverlapJudge
-from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, ContextRelevance, Faithfulness
 from ragspan.outcomes import Score

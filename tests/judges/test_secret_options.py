@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 
 import pytest
 from fakes import InMemoryTelemetry
@@ -59,15 +58,13 @@ def test_they_are_in_no_log_no_span_and_no_text_of_an_object(settings, fake_open
     assert fake_openai.headers[0]["authorization"] == f"Bearer {KEY}"
     assert fake_openai.requests[0]["team"] == FIELD
     [span] = telemetry.spans()
-    copy = pickle.loads(pickle.dumps(metrics[0]))
     texts = [
         caplog.text,
         span.to_json(),
         repr(settings),
         repr(metrics),
-        repr(copy),
-        str(copy.judge),
-        repr(copy.judge.client),
+        str(metrics[0].judge),
+        repr(metrics[0].judge.client),
     ]
     assert span.attributes["ragspan.error.context_adherence"]
     assert [(secret, text) for secret in SECRETS for text in texts if secret in text] == []

@@ -19,8 +19,8 @@ def words(count):
 
 
 def longest_call(work: Callable[[], object]) -> float:
-    """Processor time of the longest call into C, during which no other thread can run; the best of three runs."""
-    return min(_longest_call(work) for _ in range(3))
+    """Processor time of the longest call into C, during which no other thread can run; the better of two runs."""
+    return min(_longest_call(work) for _ in range(2))
 
 
 def _longest_call(work: Callable[[], object]) -> float:
@@ -57,7 +57,7 @@ def one_word(count, length):
 
 @pytest.mark.parametrize("make", [in_reverse, cut_off, one_word])
 def test_no_search_takes_a_long_call(make):
-    prompt, texts = make(400, 200)
+    prompt, texts = make(100, 200)
 
     assert longest_call(lambda: PromptTexts([prompt]).find(texts)) < LONGEST_CALL
 

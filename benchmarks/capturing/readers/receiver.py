@@ -14,8 +14,8 @@ from capturing.grading import Seen
 from capturing.readers.ragspan import seen_of
 from capturing.traces import LocalSpans
 from ragspan.records import RagRecord
-from ragspan_receiver.intake import MAX_BODY
 from ragspan_receiver.readers import records_of
+from ragspan_receiver.receiver import MAX_BODY
 from ragspan_receiver.spans import RawSpan, batch_of, decoded
 
 INSTRUMENTORS = {

@@ -22,7 +22,7 @@ from rag_programs import QUESTION, chat_model, rag_chain
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import JudgeError, LLMJudge
-from ragspan.judges.llm.blocking import at_temperature
+from ragspan.judges.llm import EndpointCapabilities
 from ragspan.judges.llm.parts import PARTS, schema_of
 from ragspan.metrics import ContextAdherence
 from ragspan.telemetry import is_suppressed
@@ -117,7 +117,7 @@ async def test_the_applications_model_stays_as_it_is(own):
     model = ScriptedModel(answer=lambda _: GROUNDED, temperature=own, callbacks=[])
     before = model.model_dump()
     client = LangChainChatClient(model)
-    at_temperature(client._model, 0.5, client._at_temperature).answer = lambda _: seen.append("asked") or GROUNDED
+    client.model_at(0.5, EndpointCapabilities()).answer = lambda _: seen.append("asked") or GROUNDED
 
     await complete(client, temperature=0.5)
 
@@ -126,7 +126,7 @@ async def test_the_applications_model_stays_as_it_is(own):
 
 
 def test_what_is_no_chat_model_is_an_error():
-    with pytest.raises(ConfigurationError, match="model is of the class RunnableLambda, but should be a chat model"):
+    with pytest.raises(ConfigurationError, match=r"model is .*, but should be a chat model of LangChain"):
         LangChainChatClient(RunnableLambda(str))
 
 

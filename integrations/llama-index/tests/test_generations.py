@@ -26,14 +26,6 @@ class OnlySynchronous(CustomLLM):
         return tokens()
 
 
-async def test_an_asynchronous_stream_made_of_a_synchronous_one_is_one_call(captured):
-    Settings.llm = OnlySynchronous()
-    response = await engine(streaming=True).aquery(QUESTION)
-    assert "".join([token async for token in response.response_gen]) == "Four strings."
-
-    assert len(captured.record().generations) == 1
-
-
 def test_a_calls_tokens_are_read_from_what_the_provider_sent(captured):
     Settings.llm = OnlySynchronous()
     engine().query(QUESTION)

@@ -10,9 +10,7 @@ from captures import Answered
 from li_programs import ANSWER, CELLO, HARP, PASSAGES, QUESTION, drained, engine, index, retriever
 from li_workflows import one_step
 from llama_index.core.evaluation import (
-    BaseEvaluator,
     ContextRelevancyEvaluator,
-    EvaluationResult,
     FaithfulnessEvaluator,
     RelevancyEvaluator,
 )
@@ -25,22 +23,7 @@ from llama_index_instrumentation import get_dispatcher
 from ragspan.telemetry.otel_context import suppressed
 
 
-class OwnEvaluator(BaseEvaluator):
-    """Asks an engine of its own, as the framework's do."""
-
-    def _get_prompts(self):
-        return {}
-
-    def _update_prompts(self, prompts):
-        pass
-
-    async def aevaluate(self, query=None, response=None, contexts=None, **_):
-        return EvaluationResult(feedback=str(await engine("cello").aquery(f"Is this right? {response}")))
-
-
-@pytest.mark.parametrize(
-    "evaluator", [FaithfulnessEvaluator, RelevancyEvaluator, ContextRelevancyEvaluator, OwnEvaluator]
-)
+@pytest.mark.parametrize("evaluator", [FaithfulnessEvaluator, RelevancyEvaluator, ContextRelevancyEvaluator])
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_evaluating_an_answer(captured, evaluator, asynchronous):
     given = {"query": QUESTION, "response": ANSWER, "contexts": [PASSAGES["cello"]]}

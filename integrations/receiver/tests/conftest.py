@@ -13,7 +13,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 
 from ragspan.testing import RecordingSink
-from ragspan_receiver.intake import Intake
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
 
@@ -81,7 +80,6 @@ def request_with():
 
 @dataclass
 class Served:
-    intake: Intake
     receiver: Receiver
     sink: RecordingSink
     address: str
@@ -108,12 +106,11 @@ def serving():
     async def serve(limits, **options):
         sink = RecordingSink()
         receiver = Receiver(sink, limits=limits, **options)
-        intake = Intake(receiver)
-        server = HTTPServer(intake, "127.0.0.1:0")
+        server = HTTPServer(receiver, "127.0.0.1:0")
         await server.start()
         running = asyncio.create_task(receiver.run())
         try:
-            yield Served(intake, receiver, sink, f"127.0.0.1:{server.port}")
+            yield Served(receiver, sink, f"127.0.0.1:{server.port}")
         finally:
             await server.stop()
             receiver.stop()

@@ -19,7 +19,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from ragspan_receiver import intake
+from ragspan_receiver import receiver as taking
 from ragspan_receiver.traces import BufferLimits
 
 TRACE = bytes(range(1, 17))
@@ -94,8 +94,8 @@ async def test_spans_that_are_rejected_are_counted_in_the_answer(serving, answer
         (b"", {"content-type": "text/plain"}, 415),
         (b"", {}, 415),
         (b"", {**PROTOBUF, "content-encoding": "br"}, 415),
-        (bytes(intake.MAX_BODY + 1), PROTOBUF, 413),
-        (gzip.compress(bytes(intake.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
+        (bytes(taking.MAX_BODY + 1), PROTOBUF, 413),
+        (gzip.compress(bytes(taking.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
     ],
     ids=["no protobuf", "no gzip", "text", "no type", "brotli", "too large", "bomb"],
 )
@@ -111,7 +111,7 @@ async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, 
 async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
     serving, answer, request_with, caplog, monkeypatch
 ):
-    monkeypatch.setattr(intake, "_ROOM", 0.1)
+    monkeypatch.setattr(taking, "_ROOM", 0.1)
     with caplog.at_level(logging.WARNING):
         async with serving(BufferLimits(max_traces=1, quiet=600)) as served:
             await post(served, request_with(answer(TRACE)).SerializeToString())

@@ -10,7 +10,8 @@ import httpx
 import pytest
 from http_senders import connected, post, until
 
-from ragspan_receiver import intake, servers
+from ragspan_receiver import receiver as taking
+from ragspan_receiver import servers
 from ragspan_receiver.traces import BufferLimits
 
 SLOW = BufferLimits()
@@ -18,16 +19,16 @@ CUT_OFF = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-p
 
 
 async def test_probes_are_answered_while_bodies_are_read(serving, monkeypatch):
-    may_read, read = threading.Event(), intake.batch_of
+    may_read, read = threading.Event(), taking.batch_of
 
     def read_late(*body, **about):
         assert may_read.wait(60)
         return read(*body, **about)
 
-    monkeypatch.setattr(intake, "batch_of", read_late)
+    monkeypatch.setattr(taking, "batch_of", read_late)
     async with serving(SLOW) as served, httpx.AsyncClient(base_url=f"http://{served.address}") as client:
         posted = [asyncio.create_task(post(served, b"", timeout=60)) for _ in range(16)]
-        await until(lambda: served.intake.held == 0 and len(posted) == 16)
+        await until(lambda: served.receiver.held == 0 and len(posted) == 16)
         answers = [(await client.get(page)).status_code for page in ("/healthz", "/readyz")]
         may_read.set()
         statuses = {(await one).status_code for one in posted}
@@ -39,17 +40,17 @@ async def test_probes_are_answered_while_bodies_are_read(serving, monkeypatch):
 async def test_however_a_request_ends_its_bytes_are_given_back(serving, monkeypatch, answer, request_with, end):
     """After 256 MiB everything would be refused otherwise."""
     monkeypatch.setattr(servers, "_PATIENCE", 0.3 if end == "hangs" else 60)
-    monkeypatch.setattr(intake, "_MAX_HELD", 100 if end == "refused" else 2**30)
-    body = {"no protobuf": b"hello" * 100, "too large": bytes(intake.MAX_BODY + 1)}.get(end)
+    monkeypatch.setattr(taking, "_MAX_HELD", 100 if end == "refused" else 2**30)
+    body = {"no protobuf": b"hello" * 100, "too large": bytes(taking.MAX_BODY + 1)}.get(end)
     body = body or request_with(answer(os.urandom(16))).SerializeToString()
     async with serving(SLOW) as served:
         if end in {"gone", "hangs"}:
             reader, writer = await connected(served)
             writer.write(CUT_OFF)
-            await until(lambda: served.intake.held == 1)
+            await until(lambda: served.receiver.held == 1)
             if end == "hangs":
                 await reader.readline()
             writer.close()
         else:
             await post(served, body)
-        await until(lambda: served.intake.held == 0)
+        await until(lambda: served.receiver.held == 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ragspan.arguments import with_article
 from ragspan.engine.threads import call_guarded
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.errors import is_plain_outage, status_of
+from ragspan.judges.llm.requests import is_outage, status_of
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
@@ -25,7 +25,7 @@ async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
         answer = await answer if inspect.isawaitable(answer) else answer
     except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
         text, _ = call_guarded(str, error)
-        kind, outage = type(error).__name__, isinstance(error, Exception) and is_plain_outage(error)
+        kind, outage = type(error).__name__, isinstance(error, Exception) and is_outage(error)
         if isinstance(error, JudgeError):
             kind, outage = error.error_type, error.outage
         message = (text or "")[:_MAX_MESSAGE]

@@ -20,15 +20,15 @@ from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.judge_when import Facts, facts_of
+from ragspan.judges.background import with_prompt_evidence
 from ragspan.judges.llm.replies import PROBLEMS
-from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
 from ragspan.metrics.doubt import screen_score
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
-from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 
 _WORKER_ERROR = MetricFailure(
     error_type="worker_error", message="the record was dropped while it was scored", outage=True
@@ -36,13 +36,7 @@ _WORKER_ERROR = MetricFailure(
 
 
 class RecordScorer:
-    """Scores the records of an engine, and has them emitted.
-
-    Args:
-        options: of the engine.
-        self_metrics: counts what becomes of each metric.
-        log: of the engine; counts errors.
-    """
+    """Scores the records of an engine, and has them emitted; `self_metrics` counts what becomes of each metric, `log` errors."""
 
     def __init__(self, options: Options, *, self_metrics: SelfMetrics, log: ThrottledLog) -> None:
         self._log = log
@@ -64,8 +58,6 @@ class RecordScorer:
         )
         asks_screen = options.judge_when is not None and options.judge_when.needs_screen
         asking = screens_of(options.metrics) if options.judge_share is not None or asks_screen else {}
-        if options.judging == "thread":
-            give_turns()
         self._runners = [MetricRunner(one, parts, has_share=one.name in asking) for one in options.metrics]
         self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
@@ -79,6 +71,7 @@ class RecordScorer:
             return record
         if self._options.unknown_contexts == "prompt":
             record = with_prompt_evidence(record)
+        give_turn()
         result = await self._judge(item, record)
         if result is not None:
             _, error = call_guarded(self._count, item, result)
@@ -95,16 +88,15 @@ class RecordScorer:
             if item.only is None or runner.name in item.only
         ]
         result: ScoredRecord | None = None
+        give_turn()
         try:
             asked = await self._start(item, record, handle, runs)
             for wait in (self._options.score_wait, None):
                 if runs and not item.is_out:
                     await asyncio.wait([run.ended for run in runs], timeout=wait)
                 if not item.is_out and (runs or result is None):  # else a shutdown has dropped it, or all is out
-                    done, runs = (
-                        [one for one in runs if one.outcome is not None],
-                        [one for one in runs if one.outcome is None],
-                    )
+                    done = [one for one in runs if one.outcome is not None]
+                    runs = [one for one in runs if one.outcome is None]
                     result = self._emit(record, handle, session, done, asked=asked, before=result)
         except BaseException:  # the caller, a metric or the worker cancelled this task; the worker counts the record
             for run in runs:
@@ -134,13 +126,9 @@ class RecordScorer:
             self.helper.close()
 
     async def _start(self, item: Item, record: RagRecord, handle: GroupHandle, runs: list[MetricRun]) -> Asked | None:
-        """Start the runs of the metrics that score the record; the others end at once, with the reason.
-
-        Returns:
-            Why the judge is asked about it, where it is asked about a share.
-        """
-        when, options = self._options.judge_when, self._options
-        facts = facts_of(record, self._environment) if when is not None else {}
+        """Start the metrics that score the record; the others end at once, with the reason. Why the judge is asked, if it is for a share."""
+        options = self._options
+        facts = facts_of(record, self._environment) if options.judge_when is not None else {}
         is_for_nothing = item.on_end is None and any(run.runner.is_paid for run in runs) and not handle.holds_scores
         chosen: list[MetricRun] = []
         for run in runs:
@@ -156,6 +144,7 @@ class RecordScorer:
             if run.screened is not None and asked is None:
                 run.end(run.screened)
             elif run.outcome is None and not item.is_out:
+                give_turn()
                 run.start()
         return asked
 
@@ -166,10 +155,8 @@ class RecordScorer:
         if not runs:
             return None
         await asyncio.gather(*(run.screen() for run in runs))
-        screened, when = (
-            {run.runner.name: run.screened for run in runs if run.screened is not None},
-            self._options.judge_when,
-        )
+        when = self._options.judge_when
+        screened = {run.runner.name: run.screened for run in runs if run.screened is not None}
         if when is not None and item.sample and not when.allows(facts, screen_score(screened)):
             return None
         if self._decisions is None:
@@ -187,6 +174,7 @@ class RecordScorer:
         before: ScoredRecord | None,
     ) -> ScoredRecord:
         """Emit the outcomes of these runs, late if others were emitted before; returns all of them."""
+        give_turn()
         refusal, language = session.get_or_make("about", lambda: about_response(record))
         scored = ScoredRecord(
             record=record,

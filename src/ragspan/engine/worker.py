@@ -25,6 +25,7 @@ from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.otel_context import context_of_worker
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import enable_turns
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
@@ -53,11 +54,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessorOptions:
-    """How much a processor takes, and what it is called.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it.
-    """
+    """How much a processor takes, and what it is called. A `ConfigurationError` names a wrong argument."""
 
     queue_size: int
     queue_bytes: int
@@ -170,6 +167,7 @@ class QueueWorker(ABC):
             # Clients of providers would have Python start the program `uname`, by a fork of these libraries, which runs the
             # application's greenlets and the hooks of all others in the child.
             platform.uname().__dict__.setdefault("processor", platform.machine())
+        enable_turns()
         while not self._stopping.is_set():
             loop, error = call_guarded(_Loop, threads, self._note_error)
             if loop is not None:
@@ -240,13 +238,9 @@ class QueueWorker(ABC):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that reports trouble itself: the log lines of asyncio show arguments and messages.
+    """An event loop that reports trouble to `on_error`: the log lines of asyncio show arguments and messages.
 
-    It is always of this kind, whatever the application's event loop policy would make.
-
-    Args:
-        threads: for what judges do in threads, such as resolving host names.
-        on_error: gets errors in callbacks, and of tasks whose error nobody asked for.
+    It is always of this kind, whatever the application's policy would make. What judges do in threads is done in `threads`.
     """
 
     def __init__(self, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:

@@ -1,4 +1,4 @@
-"""What HHEM and the small judges share: how their verdicts become those that metrics count, and what is checked before."""
+"""What small judges share: how their verdicts become those that metrics count, and what is checked before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReferencePair:
 
 
 class Detector(ABC):
-    """Finds texts that the contexts do not support: a judge for adherence and faithfulness, and a verifier.
+    """Finds texts that contexts and background do not support: a judge for adherence and faithfulness, and a verifier.
 
     A subclass implements `detect` and sets the attributes below. If a text has several verdicts, the worst counts. If one has
     none, there is no score: a detector that answers half of the questions must not pass for one that found nothing.
@@ -43,7 +43,7 @@ class Detector(ABC):
     async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
         """At least one verdict for each text (claims, or the whole response) that could be checked, by index.
 
-        At least one of the record's contexts has text. Raises `JudgeError` if nothing could be checked.
+        The record's background is among its contexts, and at least one has text. Raises `JudgeError` if nothing could be checked.
         """
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
@@ -53,19 +53,21 @@ class Detector(ABC):
         return await OverlapJudge().extract_claims(record)
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        """The worst verdict on each claim by the contexts; what they do not support may have its support in the background.
-
-        Background only adds: of a claim's two verdicts the better one counts. None at all if there is neither a context with text
-        nor background.
-        """
-        found = await self._worst_by(record, claims)
-        shown = shown_background(record)
-        open_claims = [index for index in range(len(claims)) if index not in found or not found[index].supported]
-        if shown and open_claims:
-            further = await self._worst_by(as_evidence(record, shown), [claims[index] for index in open_claims])
-            for place, verdict in further.items():
-                better = replace(verdict, index=open_claims[place])
-                found[better.index] = max(found.get(better.index, better), better, key=_rank)
+        """The worst verdict on each claim by contexts and background; none at all if neither has text."""
+        read = as_evidence(record, shown_background(record))
+        contexts = [context.text for context in read.contexts or ()]
+        if not claims or not any(map(str.strip, contexts)):
+            return []
+        if self.languages is not None:
+            languages = languages_of(record.response or "", contexts, record.question or "")
+            for language in (languages.response, languages.contexts):
+                if language.code not in self.languages:
+                    known = ", ".join(sorted(self.languages))
+                    raise JudgeError(LANGUAGE, f"{self.name} knows {known}, and not {language.name}")
+        found: dict[int, ClaimVerdict] = {}
+        for one in await self.detect(read, claims):
+            if 0 <= one.index < len(claims):
+                found[one.index] = min(found.get(one.index, one), one, key=_rank)
         return [replace(found[index], claim=claims[index]) for index in sorted(found)]
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
@@ -77,23 +79,6 @@ class Detector(ABC):
             return []
         return [Vote(grounded=worst.supported, explanation=worst.explanation, probability=worst.probability)] * votes
 
-    async def _worst_by(self, record: RagRecord, texts: Sequence[str]) -> dict[int, ClaimVerdict]:
-        """By index the worst verdict on each text by the record's contexts; none if no context has text."""
-        contexts = [context.text for context in record.contexts or ()]
-        if not texts or not any(map(str.strip, contexts)):
-            return {}
-        if self.languages is not None:
-            languages = languages_of(record.response or "", contexts, record.question or "")
-            for language in (languages.response, languages.contexts):
-                if language.code not in self.languages:
-                    known = ", ".join(sorted(self.languages))
-                    raise JudgeError(LANGUAGE, f"{self.name} knows {known}, and not {language.name}")
-        found: dict[int, ClaimVerdict] = {}
-        for one in await self.detect(record, texts):
-            if 0 <= one.index < len(texts):
-                found[one.index] = min(found.get(one.index, one), one, key=_rank)
-        return found
-
 
 def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
     """Verdicts that are not supported come first, and of these the least probable."""
@@ -104,12 +89,10 @@ def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
 def require_reference_values(probabilities: Iterable[float], references: Sequence[ReferencePair], *, name: str) -> None:
     """Raise `JudgeError` unless the probabilities are the published ones of these pairs: a loader can be wrong without an error."""
     pairs = zip(probabilities, references, strict=True)
-    differences = [abs(probability - reference.probability) for probability, reference in pairs]
-    wrong = sum(not difference <= _TOLERANCE for difference in differences)  # NaN is wrong, too
+    wrong = sum(not abs(found - one.probability) <= _TOLERANCE for found, one in pairs)  # NaN is wrong, too
     if wrong:
         raise JudgeError(
             f"{name}_reference_mismatch",
-            f"{wrong} of the {len(references)} published reference pairs get another probability, by up to "
-            f"{max(differences):.3f}: these are not the weights and the tokenizer of the published {name}, or this device "
-            "computes something else; a model of your own has no such pairs",
+            f"{wrong} of the {len(references)} published reference pairs get another probability: these are not the weights and the "
+            f"tokenizer of the published {name}, or this device computes something else; a model of your own has no such pairs",
         )

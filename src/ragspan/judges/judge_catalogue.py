@@ -9,11 +9,11 @@ name.
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from ragspan.arguments import meant, texts_in
+from ragspan.arguments import texts_in
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -32,9 +32,6 @@ _SMALL: Final[Mapping[str, str]] = {
     "granite-guardian": "http://localhost:8000/v1",
 }
 """Small judges behind a server, each with an address such as it has; `ragspan.judges.small_judges` has their forms."""
-_IN_EXTRAS: Final = ("hhem", "langchain")
-"""Extras of ragspan that bring a judge or verifier of the same name."""
-_NAMED: Final = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 JudgeChoice: TypeAlias = "str | Judge | Sequence[str | Judge]"
 """A judge or its name; a list of several is a jury."""
 
@@ -91,24 +88,17 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
             "a judge is a name and a model, such as 'openai:gpt-4o-mini', without an address: put that into RAGSPAN_JUDGE_BASE_URL, or "
             "give base_url="
         )
-    make, arguments, fixed = _maker(name, kind, rest)
-    parameters = list(inspect.signature(make).parameters.values())[len(arguments) :]
-    known = [one.name for one in parameters if one.kind in _NAMED and one.name not in {*fixed, "client"}]
-    takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
-    for option in () if takes_any else options:
-        if option not in known:
-            has = f"it has: {', '.join(known)}" if known else "it has none"
-            raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{meant(option, known)}")
+    if kind in {*_SMALL, *PRESETS} and not rest:
+        what, example = ("server", _SMALL[kind]) if kind in _SMALL else ("model", PRESETS[kind].example)
+        raise ConfigurationError(
+            f"{name!r} names no {what}: the judge should be like '{kind}:{example}'; `ragspan judges` lists what there is"
+        )
+    make, arguments = _maker(name, kind, rest)
     given = dict(options)
-    if isinstance(price := given.get("price"), (list, tuple)):
-        try:
-            given["price"] = Price(*map(float, price))
-        except (TypeError, ValueError):
-            raise ConfigurationError(
-                "the option price should be dollars for a million tokens of input and output, such as [0.15, 0.60]"
-            ) from None
     try:
-        judge = make(*arguments, **fixed, **given)
+        if isinstance(price := given.get("price"), (list, tuple)):
+            given["price"] = Price(*map(float, price))
+        return cast("Judge", make(*arguments, **given))
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = str(error)
         for text in sorted(filter(None, texts_in(options)), key=len, reverse=True):  # any may be a key
@@ -117,52 +107,37 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
             shown = kind if kind in _SMALL else name
             words = f"the judge {shown!r} cannot be made: {type(error).__name__}: {' '.join(words.split())}"
         raise ConfigurationError(words) from None
-    if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
-        raise ConfigurationError(
-            f"{name} verifies claims and answers no other question, so it is not a judge for RAGSPAN_JUDGE"
-        )
-    return cast("Judge", judge)
 
 
-def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], tuple[str, ...], dict[str, str]]:
-    """What makes the judge, and what it is called with besides the options, by place and by name."""
+def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], Sequence[str]]:
+    """What makes the judge, and what it is called with besides the options."""
     if kind == EMBEDDED and not rest:
         from ragspan.judges.screen import OverlapJudge
 
-        return OverlapJudge, (), {}
+        return OverlapJudge, ()
     if kind in _SMALL:
-        if not rest:
-            raise ConfigurationError(f"{kind!r} names no server: the judge should be like '{kind}:{_SMALL[kind]}'")
         from ragspan.judges.small_judges import SmallJudge
 
-        return SmallJudge, (kind, rest), {}
+        return SmallJudge, (kind, rest)
     if kind in PRESETS:
-        if not rest:
-            example = f"{kind}:{PRESETS[kind].example}"
-            raise ConfigurationError(
-                f"{name!r} names no model: the judge should be like {example!r}; `ragspan judges` lists the providers"
-            )
         from ragspan.judges.openai import OpenAIJudge
 
-        return OpenAIJudge, (rest,), {"provider": kind}
-    installed = part_names(JUDGES)
-    if kind in installed:
-        return judge_part(kind), (rest,) if rest else (), {}
+        return partial(OpenAIJudge, provider=kind), (rest,)
+    names = [EMBEDDED, *PRESETS, *part_names(JUDGES), *_SMALL]
+    if kind in names:
+        return judge_part(kind), [rest] if rest else []
     spelling, _, model = name.replace("/", ":", 1).partition(":")
     families = [one.name for one in PRESETS.values() if not model and spelling.lower().startswith(one.families)]
-    words = {word.lower(): preset.name for preset in PRESETS.values() for word in preset.title.split()}
-    words |= {known: known for known in (*PRESETS, *_SMALL, EMBEDDED, *installed)}
-    guesses = families or [words[close] for close in difflib.get_close_matches(spelling.lower(), words, n=1)]
     guess = ""
-    if guesses:
+    if guesses := families or difflib.get_close_matches(spelling.lower(), names, n=1):
         behind = spelling if families else model or (PRESETS[guesses[0]].example if guesses[0] in PRESETS else "")
         guess = f"; did you mean {':'.join(filter(None, (guesses[0], behind)))!r}?"
-    of_servers = [f"{one}:<address>" for one in _SMALL]
-    names = ", ".join([EMBEDDED, *(f"{one}:<model>" for one in PRESETS), *installed, *of_servers])
+    shown = [f"{one}:<model>" if one in PRESETS else f"{one}:<address>" if one in _SMALL else one for one in names]
     raise ConfigurationError(
-        f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){guess}; there are: {names}{_install_hint(kind)}"
+        f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){guess}; there are: {', '.join(shown)}{_install_hint(kind)}"
     )
 
 
 def _install_hint(name: str) -> str:
-    return f"; pip install 'ragspan[{name}]'" if name in _IN_EXTRAS else ""
+    """For the extras of ragspan that bring a judge or verifier of the same name."""
+    return f"; pip install 'ragspan[{name}]'" if name in {"hhem", "langchain"} else ""

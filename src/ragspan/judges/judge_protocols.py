@@ -24,8 +24,6 @@ class Vote:
     explanation: str | None = None
     probability: float | None = None
     """0..1; None if the judge has none. A deterministic judge has one, because its votes are all equal."""
-    second_try: bool = False
-    """The judge's reply to the first try could not be read."""
     unsure: bool = False
     """The judge cannot tell: the vote's value ranks the response, and says neither pass nor fail."""
 
@@ -41,8 +39,6 @@ class Rating:
 
     value: float
     explanation: str | None = None
-    second_try: bool = False
-    """As for a `Vote`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

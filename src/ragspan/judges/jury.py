@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ragspan.arguments import Rule, has_methods, require_async
+from ragspan.arguments import Rule, has_methods
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Judge, Rating, Vote
 from ragspan.records import RagRecord
@@ -24,8 +24,8 @@ class Jury:
 
     Models of different makers err in different places, so a mean of theirs errs less than one of the same number of votes
     of one model. With three votes and two judges the first has two. Where a judge fails the others' votes count, and the log
-    says so once a minute; where they are no more than half of what was asked for, there is no score: the failure is that
-    judge's. The texts go to each judge's provider.
+    says so once a minute; where they are no more than half of what was asked for, or its replies cannot be read, there is no score: the
+    failure is that judge's. The texts go to each judge's provider.
 
     Args:
         judges: two or more, in order.
@@ -42,7 +42,6 @@ class Jury:
         for position, judge in enumerate(judges):
             words = "a judge, with methods vote_adherence and rate_completeness"
             has_methods(words, *_METHODS).check(f"judges[{position}]", judge)
-            require_async(f"judges[{position}]", judge, *_METHODS)
         object.__setattr__(self, "judges", judges)
 
     @property
@@ -89,24 +88,17 @@ class Jury:
         """`wanted` answers, from the judges in turn; all are asked at once."""
         shares = self.shares(wanted)
         asked = await asyncio.gather(*(ask(*share) for share in shares), return_exceptions=True)
-        failed: list[tuple[Judge, int, Exception]] = []
-        found: list[_T] = []
-        for (judge, count), answers in zip(shares, asked, strict=True):
-            if isinstance(answers, Exception):  # a judge of the user's own may raise anything
-                failed.append((judge, count, answers))
-            elif isinstance(answers, BaseException):
-                raise answers
-            else:
-                found += answers
-        # Replies that cannot be read are not missing at random.
-        unread = [one for one in failed if getattr(one[2], "error_type", None) == "InvalidVerdict"]
-        decisive = unread if 3 * sum(count for _, count, _ in unread) >= wanted else []
-        for judge, _, error in decisive or (failed if 2 * len(found) <= wanted else []):
-            if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
-                kind, words = error.error_type, f"{judge.name}: {error}"
-                raise JudgeError(kind, words, outage=error.outage, status=error.status, usage=error.usage)
-            raise error
-        for judge, _, error in failed:
+        found = [one for answers in asked if not isinstance(answers, BaseException) for one in answers]
+        for (judge, _), error in zip(shares, asked, strict=True):
+            if not isinstance(error, BaseException):
+                continue
             kind = error.error_type if isinstance(error, JudgeError) else type(error).__name__
-            _log.report(judge.name, "the jury votes without %s, which failed with %.100s", judge.name, kind)
+            # Replies that cannot be read are not missing at random.
+            if 2 * len(found) > wanted and kind != "InvalidVerdict" and isinstance(error, Exception):
+                _log.report(judge.name, "the jury votes without %s, which failed with %.100s", judge.name, kind)
+            elif isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
+                words, status = f"{judge.name}: {error}", error.status
+                raise JudgeError(kind, words, outage=error.outage, status=status, usage=error.usage)
+            else:
+                raise error
         return found

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
 from ragspan.config import JudgeMode
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint
-from ragspan.judges.judge_protocols import ChatMessage, Completion
-from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
-from ragspan.judges.llm.chat_protocol import read_completions
+from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, ChatEndpoint
+from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.llm_judge import LLMJudge
 from ragspan.judges.presets import PRESETS
 from ragspan.judges.prices import Price, price_of
@@ -40,9 +38,6 @@ class OpenAIJudge(LLMJudge):
     second, then twice as long each time, up to 8 s. An engine cancels the request after its `metric_timeout`. If requests keep
     failing, the judge's circuit breaker opens.
 
-    It pickles, with the key that it was given, so that another process can judge; that process opens its own connections. With
-    `client=` it does not pickle.
-
     Args:
         model: the model's name, as the endpoint knows it.
         provider: a row of `ragspan judges`, such as `"anthropic"`: it gives the address, the key's variable, and what the
@@ -56,12 +51,12 @@ class OpenAIJudge(LLMJudge):
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, 0 or more.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
         extra_headers: further headers of each request, such as `{"anthropic-workspace-id": "wrkspc_1"}`.
+        price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
+            OpenAI's, or a deployment at Azure that is named after its model; else it is not known.
         temperature: as in `LLMJudge`, and so are `max_context_chars`, `max_response_chars` and `mode`.
         max_context_chars: see there.
         max_response_chars: see there.
         mode: see there.
-        price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
-            OpenAI's, or a deployment at Azure that is named after its model; else it is not known.
 
     Raises:
         ConfigurationError: an argument is wrong, or there is no key or no address.
@@ -79,11 +74,11 @@ class OpenAIJudge(LLMJudge):
         max_retries: int = MAX_RETRIES,
         extra_body: Mapping[str, Any] | None = None,
         extra_headers: Mapping[str, str] | None = None,
+        price: Price | None = None,
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
         max_response_chars: int = 20_000,
         mode: JudgeMode = "one_request",
-        price: Price | None = None,
     ) -> None:
         from openai import Omit
 
@@ -103,11 +98,11 @@ class OpenAIJudge(LLMJudge):
         # Another provider does not get the organization and the project of OpenAI's own variables.
         absent = () if provider == "openai" else ("OpenAI-Organization", "OpenAI-Project")
         headers: dict[str, str | Omit] = {**dict.fromkeys(absent, Omit()), **(extra_headers or {})}
-        endpoint = Endpoint(
+        endpoint = ChatEndpoint(
             address,
-            takes=EndpointCapabilities(
-                response_format=preset.response_format, left_out=frozenset(() if preset.several_choices else ("n",))
-            ),
+            model,
+            extra_body or {},
+            takes=EndpointCapabilities(response_format=preset.response_format, left_out=preset.left_out),
             api_key=key,
             key_variables=preset.keys,
             headers=headers,
@@ -118,7 +113,7 @@ class OpenAIJudge(LLMJudge):
         )
         host = urlsplit(str(client.base_url) if client is not None else address or "").hostname
         super().__init__(
-            OpenAIChatClient(endpoint, model, extra_body or {}),
+            endpoint,
             name=f"{provider}:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
@@ -126,29 +121,3 @@ class OpenAIJudge(LLMJudge):
             mode=mode,
             price=price or price_of(model, host),
         )
-
-
-class OpenAIChatClient:
-    """A `ChatClient` for one model of an endpoint; `extra_body` is that of `OpenAIJudge`."""
-
-    def __init__(self, endpoint: Endpoint, model: str, extra_body: Mapping[str, Any]) -> None:
-        self._endpoint = endpoint
-        self._model = model
-        self._extra_body = dict(extra_body)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._model!r})"
-
-    @property
-    def habits(self) -> EndpointHabits:
-        """What the endpoint has shown of the parameters that it takes."""
-        return self._endpoint.habits
-
-    async def complete(
-        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
-    ) -> list[Completion]:
-        def body(capabilities: EndpointCapabilities) -> dict[str, Any]:
-            parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
-            return {"model": self._model, "messages": messages} | capabilities.kept(parameters | self._extra_body)
-
-        return read_completions(await self._endpoint.post(body, [message["content"] for message in messages]))

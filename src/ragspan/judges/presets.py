@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
@@ -16,27 +15,26 @@ from ragspan.exceptions import ConfigurationError
 _ROWS: Final = """\
 openai | OpenAI | gpt-4o-mini | {} | OPENAI_BASE_URL | https://api.openai.com/v1 | OPENAI_API_KEY | gpt,o1,o3,o4,chatgpt |
 azure | Azure OpenAI | our-deployment | {}/openai/v1 | AZURE_OPENAI_ENDPOINT |  | AZURE_OPENAI_API_KEY |  |
-anthropic | Anthropic | claude-haiku-4-5 | {}/v1 | ANTHROPIC_BASE_URL | https://api.anthropic.com | ANTHROPIC_API_KEY | claude | no n
-gemini | Google Gemini | gemini-2.5-flash | https://generativelanguage.googleapis.com/v1beta/openai |  |  | GEMINI_API_KEY,GOOGLE_API_KEY | gemini,gemma | no n
+anthropic | Anthropic | claude-haiku-4-5 | {}/v1 | ANTHROPIC_BASE_URL | https://api.anthropic.com | ANTHROPIC_API_KEY | claude | n
+gemini | Google Gemini | gemini-2.5-flash | https://generativelanguage.googleapis.com/v1beta/openai |  |  | GEMINI_API_KEY,GOOGLE_API_KEY | gemini,gemma | n
 mistral | Mistral | mistral-small-latest | https://api.mistral.ai/v1 |  |  | MISTRAL_API_KEY | mistral,ministral,magistral,codestral,open-mi |
-groq | Groq | openai/gpt-oss-20b | https://api.groq.com/openai/v1 |  |  | GROQ_API_KEY |  | no n
-deepseek | DeepSeek | deepseek-chat | https://api.deepseek.com/v1 |  |  | DEEPSEEK_API_KEY | deepseek | no n,no schema
-openrouter | OpenRouter | qwen/qwen3-32b | https://openrouter.ai/api/v1 |  |  | OPENROUTER_API_KEY |  | no n
+groq | Groq | openai/gpt-oss-20b | https://api.groq.com/openai/v1 |  |  | GROQ_API_KEY |  | n
+deepseek | DeepSeek | deepseek-chat | https://api.deepseek.com/v1 |  |  | DEEPSEEK_API_KEY | deepseek | n,schema
+openrouter | OpenRouter | qwen/qwen3-32b | https://openrouter.ai/api/v1 |  |  | OPENROUTER_API_KEY |  | n
 together | Together AI | openai/gpt-oss-20b | https://api.together.xyz/v1 |  |  | TOGETHER_API_KEY |  |
 fireworks | Fireworks AI | accounts/fireworks/models/gpt-oss-20b | https://api.fireworks.ai/inference/v1 |  |  | FIREWORKS_API_KEY | accounts/fireworks |
 xai | xAI | grok-4-fast | https://api.x.ai/v1 |  |  | XAI_API_KEY | grok |
 bedrock | Amazon Bedrock | openai.gpt-oss-20b | https://bedrock-mantle.{}.api.aws/v1 | AWS_REGION,AWS_DEFAULT_REGION |  | AWS_BEARER_TOKEN_BEDROCK | openai.,amazon.,anthropic. |
-ollama | Ollama | qwen3:8b | http://localhost:11434/v1 |  |  |  |  | no n,no key
-lmstudio | LM Studio | qwen3-8b | http://localhost:1234/v1 |  |  |  |  | no n,no key
-vllm | vLLM | Qwen/Qwen3-8B | {} |  |  | VLLM_API_KEY |  | no key
-litellm | a LiteLLM proxy | our-model | {} |  |  | LITELLM_API_KEY |  | no key
+ollama | Ollama | qwen3:8b | http://localhost:11434/v1 |  |  |  |  | n,key
+lmstudio | LM Studio | qwen3-8b | http://localhost:1234/v1 |  |  |  |  | n,key
+vllm | vLLM | Qwen/Qwen3-8B | {} |  |  | VLLM_API_KEY |  | key
+litellm | a LiteLLM proxy | our-model | {} |  |  | LITELLM_API_KEY |  | key
 """
-"""The fields of `Preset`, the last three of which are in one cell: what it does not take or need."""
+"""The fields of `Preset`; what stands in the last cell is what it does not take (n, schema) or need (key)."""
 _EXAMPLES: Final = {"AZURE_OPENAI_ENDPOINT": "https://our-resource.openai.azure.com", "AWS_REGION": "us-east-1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(NamedTuple):
     """One provider."""
 
     name: str
@@ -56,8 +54,8 @@ class Preset:
     families: tuple[str, ...]
     """How the names of its models begin: for advice where somebody leaves the provider out."""
     needs_key: bool
-    several_choices: bool
-    """False if it refuses or ignores `n`, so that each vote is a request of its own."""
+    left_out: frozenset[str]
+    """Parameters that it does not take."""
     response_format: Literal["json_schema", "json_object"]
     """What it takes at most; models that take less refuse, which is learned."""
 
@@ -106,16 +104,13 @@ class Preset:
         return address, key or "no-key"
 
 
-def _presets() -> dict[str, Preset]:
-    found = {}
-    for row in _ROWS.splitlines():
-        name, title, example, address, *cells = (cell.strip() for cell in row.split("|"))
-        places, keys, families, lacks = (tuple(filter(None, cells[at].split(","))) for at in (0, 2, 3, 4))
-        takes = "no key" not in lacks, "no n" not in lacks
-        kind: Literal["json_schema", "json_object"] = "json_object" if "no schema" in lacks else "json_schema"
-        found[name] = Preset(name, title, example, address, places, cells[1] or None, keys, families, *takes, kind)
-    return found
+def _preset(row: str) -> Preset:
+    name, title, example, address, *cells = (cell.strip() for cell in row.split("|"))
+    places, default, keys, families, lacks = (tuple(filter(None, cell.split(","))) for cell in cells)
+    place, left_out = default[0] if default else None, frozenset({"n"} & {*lacks})
+    kind: Literal["json_schema", "json_object"] = "json_object" if "schema" in lacks else "json_schema"
+    return Preset(name, title, example, address, places, place, keys, families, "key" not in lacks, left_out, kind)
 
 
-PRESETS: Final[Mapping[str, Preset]] = _presets()
+PRESETS: Final[Mapping[str, Preset]] = {one.name: one for one in map(_preset, _ROWS.splitlines())}
 """By name, in the order of the documentation."""

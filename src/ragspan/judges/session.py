@@ -50,9 +50,6 @@ class UsageMeter:
 
     total: Usage = Usage()  # noqa: RUF009 - cannot be changed
 
-    def add(self, usage: Usage) -> None:
-        self.total += usage
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgingSession:
@@ -118,9 +115,8 @@ def session_of(record: RagRecord) -> JudgingSession:
 
 def report_usage(usage: Usage) -> None:
     """Add what a request took to the open meter, if there is one."""
-    meter = _current.get().meter
-    if meter is not None:
-        meter.add(usage)
+    if (meter := _current.get().meter) is not None:
+        meter.total += usage
 
 
 def reserve(expected: Usage) -> Settle:

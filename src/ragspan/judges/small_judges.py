@@ -21,7 +21,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
 from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
 from ragspan.judges.judge_protocols import ClaimVerdict
-from ragspan.judges.llm.chat_protocol import read_completions
+from ragspan.judges.llm.replies import read_completions
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
 from ragspan.text.limits import beginnings

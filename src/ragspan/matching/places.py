@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.matching.words import Run, Span, WordIndex, unescaped, words_of
+from ragspan.turns import give_turn
 
 FREE, FOUND, ASKED, SILENT = range(4)
 """What a character of a part belongs to: nothing yet, a text that was found, the words apart, a part that holds no texts."""
@@ -194,6 +195,7 @@ class PromptTexts:
             shorter = (number for number, text in enumerate(wanted) if len(text) < len(apart))
             wanted.insert(next(shorter, len(wanted)) if len(apart) >= _MIN_APART else len(wanted), apart)
         for text in wanted:
+            give_turn()
             needle = text.strip()  # templates and formatters leave out the white space around
             own = [place for place in self.places_of(needle) if place[0] not in self.silent]
             if text == apart:
@@ -208,6 +210,7 @@ class PromptTexts:
         """Take the places where all words of a text stand in a row; returns the texts that have none."""
         index, missing = self.index, []
         for text in texts:
+            give_turn()
             words = words_of(text)
             is_found = False
             for place in index.places(words):

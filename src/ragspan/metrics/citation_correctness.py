@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ragspan.judges.judge_protocols import ClaimVerdict, ItemJudge, ItemQuestion, Verifier
-from ragspan.metrics.evidence import judged_share
+from ragspan.metrics.evidence import scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, screen_contexts, screen_response, screen_status
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
@@ -80,18 +80,16 @@ class CitationCorrectness(JudgedMetric[Verifier]):
         if not citations:
             return NotApplicable(reason="no_citations")
         verdicts = await self._verdicts(record, citations)
-        share = judged_share(verdicts, self.threshold, "citations")
-        if isinstance(share, NotApplicable):
-            return share
-        return self.scored(
-            record,
-            share.value,
-            explanation=_explanation(citations, verdicts),
-            evidence=verdicts,
-            details={"citations": len(verdicts), "unsure": share.unsure},
-            label=share.label,
-            has_label=share.label is not None,
-        )
+        wrong = [
+            f"{citation.mark} after “{citation.sentence[:80]}” ({verdict.explanation})"
+            for citation, verdict in zip(citations, verdicts, strict=True)
+            if verdict.verdict == "unsupported"
+        ]
+        explanation = f"No unsupported citation was found ({len(verdicts)} compared)."
+        if wrong:
+            more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+            explanation = f"{len(wrong)} of {len(verdicts)} citations unsupported: {'; '.join(wrong[:_SHOWN])}{more}"
+        return scored_share(self, record, verdicts, what="citations", explanation=explanation)
 
     async def _verdicts(self, record: RagRecord, citations: Sequence[Citation]) -> list[ClaimVerdict]:
         """One for each citation. A judge that answers no questions of metrics reads each sentence with what it cites alone."""
@@ -154,15 +152,3 @@ def _sentence_before(mark: re.Match[str], text: str) -> str:
             words = " ".join(_MARK.sub("", text[start:end]).split())
             return re.sub(r" (?=[.,;:!?])", "", words)
     return ""
-
-
-def _explanation(citations: Sequence[Citation], verdicts: Sequence[ClaimVerdict]) -> str:
-    wrong = [
-        f"{citation.mark} after “{citation.sentence[:80]}” ({verdict.explanation})"
-        for citation, verdict in zip(citations, verdicts, strict=True)
-        if verdict.verdict == "unsupported"
-    ]
-    if not wrong:
-        return f"No unsupported citation was found ({len(verdicts)} compared)."
-    more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return f"{len(wrong)} of {len(verdicts)} citations unsupported: {'; '.join(wrong[:_SHOWN])}{more}"

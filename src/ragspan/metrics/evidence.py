@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
-from ragspan.judges.judge_protocols import CANNOT_TELL, ClaimVerdict, Judge
-from ragspan.metrics.metric import screen_claims, screen_contexts, screen_response, screen_status
-from ragspan.outcomes import Label, NotApplicable
+from ragspan.judges.judge_protocols import CANNOT_TELL, ClaimVerdict, Judge, Named
+from ragspan.metrics.metric import JudgedMetric, screen_claims, screen_contexts, screen_response, screen_status
+from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
-from ragspan.text.questions import restates
 
 _LEAST_WORDS = 8
 """Words of a tool's result that may be what an answer rests on."""
@@ -51,42 +50,43 @@ def is_judged_anyway(record: RagRecord) -> bool:
     return record.contexts is None or record.background_is_prompt
 
 
-async def claims_of(judge: Judge, record: RagRecord) -> list[str]:
-    """The claims of the response without those that only restate the question."""
-    question = record.question or ""
-    return [claim for claim in await judge.extract_claims(record) if not restates(claim, question)]
-
-
 async def screen_background(judge: Judge, record: RagRecord) -> NotApplicable | None:
     """Ask the judge whether the background of a record without documents is what the response rests on; None if it is."""
     reason = screen_contexts(record)
-    claims = [] if reason is None else await claims_of(judge, record)
+    claims = [] if reason is None else await judge.extract_claims(record)
     if not claims or is_judged_anyway(record):
         return None if claims else reason
     return None if any(one.supported for one in await judge.verify_claims(record, claims)) else reason
 
 
-class JudgedShare(NamedTuple):
-    """The share of claims, or of citations, that are supported."""
+def scored_share(
+    metric: JudgedMetric[Any],
+    record: RagRecord,
+    verdicts: Sequence[ClaimVerdict],
+    *,
+    what: str,
+    explanation: str,
+    verifier: Named | None = None,
+) -> Outcome:
+    """The score supported / (supported + unsupported) of claims or citations; what the judge is not sure of counts with its probability.
 
-    value: float
-    label: Label | None
-    """None where those of which the judge is not sure decide."""
-    unsure: int
-
-
-def judged_share(verdicts: Sequence[ClaimVerdict], threshold: float, what: str) -> JudgedShare | NotApplicable:
-    """Supported / (supported + unsupported); what the judge is not sure of counts with its probability, so that all have an order.
-
-    Where what it is not sure of decides and has no probability, the judge cannot tell.
+    So all have an order, but the score has no label where what the judge is not sure of decides. If that has no probability, the
+    judge cannot tell.
     """
     counts = Counter(one.verdict for one in verdicts)
     unsure = counts["unsure"]
     worst, best = ((counts["supported"] + more) / len(verdicts) for more in (0, unsure))
-    is_open = unsure == len(verdicts) or worst < threshold <= best
+    is_open = unsure == len(verdicts) or worst < metric.threshold <= best
     if is_open and any(one.verdict == "unsure" and one.probability is None for one in verdicts):
         return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {len(verdicts)} {what} could be either")
     told = {"supported": 1.0, "unsupported": 0.0}
     counted = [value for one in verdicts if (value := told.get(one.verdict, one.probability)) is not None]
-    label: Label | None = None if is_open else "pass" if worst >= threshold else "fail"
-    return JudgedShare(math.fsum(counted) / len(counted), label, unsure)
+    return metric.scored(
+        record,
+        math.fsum(counted) / len(counted),
+        explanation=explanation,
+        evidence=verdicts,
+        details={what: len(verdicts), "unsure": unsure},
+        label=None if is_open else "pass" if worst >= metric.threshold else "fail",
+        verifier=verifier,
+    )

@@ -6,12 +6,13 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
 
 from ragspan.arguments import FLAG
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, claims_of, is_judged_anyway, judged_share
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -28,8 +29,7 @@ class Faithfulness(JudgedMetric[Judge]):
     value is supported / (supported + unsupported); an unsure claim to which the judge gives a probability counts with that.
     If the unsure claims decide whether it passes, the score has no label, or without such probabilities there is none
     (`cannot_tell`). `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
-    without any claim, such as a greeting, is not applicable (`no_claims`). Claims that only restate the question are left
-    out.
+    without any claim, such as a greeting, is not applicable (`no_claims`).
 
     The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
     default of 0.8, a response of four claims or fewer must have all of them supported.
@@ -48,7 +48,7 @@ class Faithfulness(JudgedMetric[Judge]):
         " documents that did not reach the prompt. With the default threshold of 0.8, a response of four claims or"
         " fewer must have all of them supported.",
     )
-    questions = ("extract_claims", "verify_claims")
+    questions: ClassVar[tuple[str, ...]] = ("extract_claims", "verify_claims")
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
 
@@ -57,15 +57,32 @@ class Faithfulness(JudgedMetric[Judge]):
         FLAG.check_fields(self, "causes")
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        outcome = await _score_claims(self, record, self.judge)
+        return await self.share_of_claims(record, self.judge)
+
+    async def share_of_claims(self, record: RagRecord, verifier: Verifier) -> Outcome:
+        """The outcome with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
+        claims = await self.judge.extract_claims(record)
+        without_documents = screen_contexts(record)
+        if not claims:
+            return without_documents or NotApplicable(reason="no_claims")
+        verdicts = []
+        found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
+        for verdict, claim in zip(found, claims, strict=True):
+            # A claim may have its support in background that the record could not keep.
+            is_open = record.background_truncated and verdict.verdict == "unsupported"
+            settled = replace(verdict, verdict="unsure", probability=None) if is_open else verdict
+            verdicts.append(replace(settled, claim=claim))
+        if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
+            return without_documents
+        words = _explanation(verdicts)
+        outcome = scored_share(self, record, verdicts, what="claims", explanation=words, verifier=verifier)
         if not self.causes or not isinstance(outcome, Score):
             return outcome
-        verdicts = [one for one in outcome.evidence if isinstance(one, ClaimVerdict) and one.verdict == "unsupported"]
-        return await with_causes(outcome, record, [one.claim or "" for one in verdicts])
+        return await with_causes(outcome, record, [one.claim or "" for one in verdicts if one.verdict == "unsupported"])
 
 
 @dataclass(frozen=True, slots=True)
-class FaithfulnessWithHHEM(JudgedMetric[Judge]):
+class FaithfulnessWithHHEM(Faithfulness):
     """The share of the response's claims that a classifier finds supported by the contexts, 0..1.
 
     As `Faithfulness`, but only the claims are the judge's: the verdicts are the verifier's, Vectara's HHEM or another
@@ -74,7 +91,6 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     Source: faithfulness with HHEM in Ragas.
 
     Args:
-        judge: takes the response apart into claims.
         verifier: gives the verdicts; None makes a `HHEMVerifier` (`pip install 'ragspan[hhem]'`).
 
     Raises:
@@ -83,60 +99,24 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
 
     verifier: Verifier | None = None
     _: KW_ONLY
-    threshold: float = 0.8
-    """Values from here on pass, 0..1."""
     name: str = "faithfulness_hhem"
     """What the score is called; another detector in HHEM's place gets another name."""
     guide = Guide(
         "The same, by a classifier",
         "look at the claims that the explanation lists, and at the probabilities in evidence: near 0.5 the"
-        " classifier is unsure. If faithfulness differs, read the claims on which they do, and compare with"
-        ' premise="best_context".',
+        " classifier is unsure. If faithfulness differs, read the claims on which they do.",
     )
     questions = ("extract_claims",)
-    screens = EVIDENCE_SCREENS
-    spares_right_refusals = True
 
     def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
+        Faithfulness.__post_init__(self)
         if self.verifier is None:
             object.__setattr__(self, "verifier", judge_part("hhem")())
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         assert self.verifier is not None  # noqa: S101  it is made at once
-        return await _score_claims(self, record, self.verifier)
-
-
-async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier: Verifier) -> Outcome:
-    """Faithfulness with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
-    claims = await claims_of(metric.judge, record)
-    without_documents = screen_contexts(record)
-    if not claims:
-        return without_documents or NotApplicable(reason="no_claims")
-    verdicts = []
-    for verdict, claim in zip(
-        one_each(await verifier.verify_claims(record, claims), len(claims), "claims"), claims, strict=True
-    ):
-        # A claim may have its support in background that the record could not keep.
-        is_open = record.background_truncated and verdict.verdict == "unsupported"
-        settled = replace(verdict, verdict="unsure", probability=None) if is_open else verdict
-        verdicts.append(replace(settled, claim=claim))
-    if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
-        return without_documents
-    share = judged_share(verdicts, metric.threshold, "claims")
-    if isinstance(share, NotApplicable):
-        return share
-    return metric.scored(
-        record,
-        share.value,
-        explanation=_explanation(verdicts),
-        evidence=verdicts,
-        details={"claims": len(claims), "unsure": share.unsure},
-        label=share.label,
-        has_label=share.label is not None,
-        verifier=verifier,
-    )
+        return await self.share_of_claims(record, self.verifier)
 
 
 def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:

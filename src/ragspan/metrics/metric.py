@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ragspan.arguments import SHARE, has_methods, require_async
+from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
 from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
@@ -182,24 +182,23 @@ class JudgedMetric(Generic[_Judge]):
         explanation: str | None,
         evidence: Sequence[object],
         details: Mapping[str, float],
-        label: Label | None = None,
-        has_label: bool = True,
+        label: Label | Literal["by_value"] | None = "by_value",
         verifier: Named | None = None,
     ) -> Score:
         """The score of a record.
 
-        It has neither label nor threshold if `has_label` is False, or if the judge's answers to the metric's questions only rank.
+        It has neither label nor threshold if `label` is None, or if the judge's answers to the metric's questions only rank.
         `details["read"]` is the share of the texts' characters that the judge read, where it did not read all of them. If
         a verifier gave the verdicts, the score names it as its judge; the prompts are still the judge's.
         """
         # What `Judge` says that a judge may have besides.
-        ranks = not has_label or not set(self.questions).isdisjoint(getattr(self.judge, "only_ranks", ()))
+        ranks = label is None or not set(self.questions).isdisjoint(getattr(self.judge, "only_ranks", ()))
         read: float = getattr(self.judge, "share_read", lambda _: 1.0)(record)
         return Score(
             value=value,
             explanation=explanation,
             threshold=None if ranks else self.threshold,
-            label=None if ranks else label,
+            label=None if ranks or label == "by_value" else label,
             evidence=tuple(evidence),
             details={**details, **({"read": read} if read < 1 else {})},
             judge=(verifier or self.judge).name,
@@ -215,7 +214,6 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
         if isinstance(judge, Detector):
             hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
-        require_async(argument, judge, question)
 
 
 def one_each(verdicts: Iterable[_Verdict], count: int, things: str) -> list[_Verdict]:

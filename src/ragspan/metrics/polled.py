@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ragspan.arguments import FLAG, WHOLE
@@ -29,8 +29,6 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
     """Votes or ratings to ask for, at least 1; an odd number of votes cannot tie."""
     answers: ClassVar[str] = "ratings"
     """What the answers are called."""
-    worst: ClassVar[Any] = Rating(value=0.0)
-    """The answer that does least for the response."""
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
@@ -46,9 +44,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         """The score by all votes or ratings.
 
         Raises:
-            JudgeError: half of what was asked for, or more, is missing or not valid (`missing_verdicts`); or the response passes
-                only by answers that the judge had to be asked for twice (`InvalidVerdict`). What cannot be read is not missing
-                at random: where only one of the verdicts can be read, asking again would find it.
+            JudgeError: half of what was asked for, or more, is missing or not valid (`missing_verdicts`).
         """
         (question,) = self.questions
         answers: list[_Answer] = await getattr(self.judge, question)(record, self.polls)
@@ -56,27 +52,20 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         if 2 * len(valid) <= self.polls:
             message = f"{len(valid)} of {self.polls} {self.answers} are valid, but more than half have to be"
             raise JudgeError("missing_verdicts", message)
-        label = self.label_of(valid)
-        as_if_lowest = [self.worst if answer.second_try else answer for answer in valid]
-        if label == "pass" and self.label_of(as_if_lowest) == "fail":
-            message = f"it passes only by {self.answers} whose first reply could not be read"
-            raise JudgeError("InvalidVerdict", message)
-        centre = _mean(valid)
+        label, centre = self.label_of(valid), _mean(valid)
         deviation = math.sqrt(math.fsum((answer.value - centre) ** 2 for answer in valid) / len(valid))
         return self.scored(
             record,
             centre,
             explanation=self.explanation_of(valid),
             label=label,
-            has_label=label is not None,
             evidence=valid,
             details={self.answers: self.polls, f"valid_{self.answers}": len(valid), "spread": deviation},
         )
 
     def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
-        """That of the answer closest to the mean, the first of equals: equal distances have to compare equal, as in decimals."""
-        total = sum(_decimal(answer) for answer in answers)
-        return min(answers, key=lambda answer: abs(_decimal(answer) * len(answers) - total)).explanation
+        """That of the answer closest to the mean, the first of equals."""
+        return min(answers, key=lambda answer: round(abs(answer.value - _mean(answers)), 9)).explanation
 
     def label_of(self, answers: Sequence[_Answer]) -> Label | None:
         return "pass" if _mean(answers) >= self.threshold else "fail"
@@ -111,7 +100,6 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
     answers = "votes"
-    worst = Vote(grounded=False, probability=0.0)
 
     def __post_init__(self) -> None:
         PolledMetric.__post_init__(self)
@@ -199,8 +187,4 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
 
 def _mean(answers: Sequence[Rating | Vote]) -> float:
     """The mean of the decimals that the judge wrote."""
-    return float(sum(map(_decimal, answers)) / len(answers))
-
-
-def _decimal(answer: Rating | Vote) -> Decimal:
-    return Decimal(repr(float(answer.value)))
+    return float(sum(Fraction(repr(float(answer.value))) for answer in answers) / len(answers))

@@ -40,12 +40,12 @@ class JudgedContext:
 class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
     """The mean of a judge's ratings of what each context holds in answer to the question, 0..1.
 
-    It is about the search alone: it does not look at the response, which may be empty. `evidence` has a `JudgedContext`
-    for each context, with its id and rank; `details["best"]` is the highest rating: where that is low, no model could
-    have answered. Every context needs a rating, or there is no score.
+    It is about the search alone: the response may be empty. `evidence` has a `JudgedContext` for each context;
+    `details["best"]` is the highest rating: where that is low, no model could have answered. Every context needs a rating,
+    or there is no score.
 
-    Source: context relevance in TruLens' RAG triad, the mean over the retrieved chunks; the three steps that an LLM
-    judge has, nothing, a part, all, are those of NVIDIA's context relevance in Ragas, which rates all chunks together.
+    Source: context relevance in TruLens' RAG triad; the three steps that an LLM judge has, nothing, a part, all, are those of
+    NVIDIA's context relevance in Ragas, which rates all chunks together.
     """
 
     name = "context_relevance"
@@ -58,27 +58,24 @@ class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
     screens = (screen_status, screen_question, screen_contexts)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        judged, relevant = _judged(record, await self.judge.rate_context_relevance(record))
-        found = f"None of the {len(judged)} contexts contains anything that answers the question."
-        if relevant:
-            some = f"{len(relevant)} of {len(judged)} contexts contain something that answers the question"
-            found = f"{some}: {_names(relevant)}."
+        judged = _judged(record, await self.judge.rate_context_relevance(record))
         values = [context.value for context in judged]
-        details = {"best": max(values), "contexts": len(values)}
-        value = math.fsum(values) / len(values)
-        return self.scored(record, value, explanation=found, evidence=judged, details=details)
+        return self.scored(
+            record,
+            math.fsum(values) / len(values),
+            explanation=_told(judged, "contain something that answers the question"),
+            evidence=judged,
+            details={"best": max(values), "contexts": len(values)},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkAttribution(JudgedMetric[Judge]):
     """The share of the contexts that the response made use of, 0..1.
 
-    Each context is attributed or not; `evidence` has a `JudgedContext` for each, with its id and rank and a value of 1
-    or 0. It asks what `ContextUtilization` asks, which weighs the same verdicts by rank, and an LLM judge is asked once
-    for both. Every context needs a verdict, or there is no score.
-
-    A low value says that contexts are retrieved for nothing. A question that one context answers cannot have more than
-    one in five with five contexts, so the threshold is low; set it to what your retriever should reach.
+    `evidence` has a `JudgedContext` for each, with a value of 1 or 0. It asks what `ContextUtilization` asks, which weighs the
+    same verdicts by rank. Every context needs a verdict, or there is no score. A question that one context answers cannot have
+    more than one in five with five contexts, so the threshold is low; set it to what your retriever should reach.
 
     Source: chunk attribution in Galileo, which leaves it at the verdict on each chunk.
     """
@@ -95,24 +92,24 @@ class ChunkAttribution(JudgedMetric[Judge]):
     async def evaluate(self, record: RagRecord) -> Outcome:
         verdicts = await self.judge.judge_usefulness(record)
         ratings = (ContextRating(index=v.index, value=float(v.useful), explanation=v.explanation) for v in verdicts)
-        judged, attributed = _judged(record, ratings)
-        names = f": {_names(attributed)}" if attributed else ""
-        found = f"{len(attributed)} of {len(judged)} contexts contributed to the response{names}."
-        details = {"attributed": len(attributed), "contexts": len(judged)}
-        value = len(attributed) / len(judged)
-        return self.scored(record, value, explanation=found, evidence=judged, details=details)
+        judged = _judged(record, ratings)
+        attributed = sum(context.value > 0 for context in judged)
+        return self.scored(
+            record,
+            attributed / len(judged),
+            explanation=_told(judged, "contributed to the response"),
+            evidence=judged,
+            details={"attributed": attributed, "contexts": len(judged)},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkUtilization(JudgedMetric[UtilizationJudge]):
     """The share of the contexts' text that the response conveys or rests upon, 0..1.
 
-    A judge says it of each context, as a rule by its sentences. The value is the mean of these shares weighted by the
-    contexts' lengths in characters, which is the share of all that the model was given to read. `evidence` has a
-    `JudgedContext` for each context, with its id, its rank and its own share. Every context needs one, or there is no
-    score.
-
-    Few answers need half of what was retrieved, so the threshold is low; set it to what your chunks should reach.
+    The value is the mean of the contexts' shares, as a judge says them, weighted by their lengths in characters. `evidence` has a
+    `JudgedContext` for each context. Every context needs one, or there is no score. Few answers need half of what was retrieved,
+    so the threshold is low; set it to what your chunks should reach.
 
     Source: utilization in TRACe (RAGBench, arXiv 2407.11005), used length / length; each context's share is chunk
     utilization in Galileo.
@@ -129,14 +126,16 @@ class ChunkUtilization(JudgedMetric[UtilizationJudge]):
     questions = ("measure_utilization",)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        judged, used = _judged(record, await self.judge.measure_utilization(record))
+        judged = _judged(record, await self.judge.measure_utilization(record))
         lengths = [len(context.text) for context in record.contexts or ()]
         value = math.fsum(one.value * length for one, length in zip(judged, lengths, strict=True)) / sum(lengths)
-        found = f"The response used none of the {len(judged)} contexts."
-        if used:
-            found = f"{value:.0%} of the contexts' text was used, from contexts {_names(used)}."
-        details = {"used_contexts": len(used), "contexts": len(judged)}
-        return self.scored(record, value, explanation=found, evidence=judged, details=details)
+        return self.scored(
+            record,
+            value,
+            explanation=_told(judged, f"were used, {value:.0%} of all text"),
+            evidence=judged,
+            details={"used_contexts": sum(context.value > 0 for context in judged), "contexts": len(judged)},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +146,8 @@ class ContextUtilization(JudgedMetric[Judge]):
     ahead of nine useless ones scores 1. `details["precision"]` beside it is the share of useful contexts.
 
     Contexts are in the order of their `rank`. Those without a rank keep their place in the prompt, and the others fill
-    the remaining places; so without any ranks the order is the prompt's. Every context needs a verdict, or there is no
-    score. A response that declines uses no context, whether or not it should.
+    the remaining places. Every context needs a verdict, or there is no score. A response that declines uses no context, whether or not
+    it should.
 
     Source: context utilization in Ragas (context precision without a reference), but with exact arithmetic in place of
     an epsilon in the denominator, which keeps Ragas from ever reaching 1.
@@ -169,13 +168,13 @@ class ContextUtilization(JudgedMetric[Judge]):
         contexts = record.contexts or ()
         verdicts = one_each(await self.judge.judge_usefulness(record), len(contexts), "contexts")
         ranked = [verdicts[index] for index in rank_order(contexts)]
-        useful = [verdict.useful for verdict in ranked]
-        places = [str(place) for place, is_useful in enumerate(useful, start=1) if is_useful]
-        found = f"None of the {len(useful)} contexts was useful for the response."
-        if places:
-            some = f"{len(places)} of {len(useful)} contexts were useful for the response"
-            found = f"{some}; their places by rank: {_first(places)}."
-        value, details = average_precision(useful), {"precision": sum(useful) / len(useful)}
+        places = [place for place, verdict in enumerate(ranked, start=1) if verdict.useful]
+        value, details = (
+            average_precision([verdict.useful for verdict in ranked]),
+            {"precision": len(places) / len(ranked)},
+        )
+        some = f"{len(places)} of {len(ranked)} contexts were useful for the response"
+        found = f"{some}{'; their places by rank: ' if places else ''}{_first(map(str, places))}."
         return self.scored(record, value, explanation=found, evidence=ranked, details=details)
 
 
@@ -187,37 +186,33 @@ def rank_order(contexts: Sequence[RetrievedContext]) -> list[int]:
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """The mean of the precision at each useful place: sum over k of (precision@k * v_k) / sum over k of v_k.
-
-    0 when nothing is useful. Source: average precision as in information retrieval, and in Ragas.
-    """
+    """The mean of the precision at each useful place: sum over k of (precision@k * v_k) / sum over k of v_k; 0 when nothing is useful."""
     places = [place for place, is_useful in enumerate(useful, start=1) if is_useful]
-    if not places:
-        return 0.0
     common = math.lcm(*places)  # whole numbers until the one division: exact, and exactly 1 where it should be
     total = sum(found * (common // place) for found, place in enumerate(places, start=1))
-    return total / (common * len(places))
+    return total / (common * max(len(places), 1))
 
 
-def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> tuple[list[JudgedContext], list[JudgedContext]]:
-    """The first valid rating of each context, in the contexts' order, and those above 0; ratings outside 0..1 are not valid.
+def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
+    """The first valid rating of each context, in the contexts' order; ratings outside 0..1 are not valid.
 
     Raises:
         JudgeError: a context has no valid rating (`missing_verdicts`).
     """
     contexts = record.contexts or ()
     valid = one_each((rating for rating in ratings if 0 <= rating.value <= 1), len(contexts), "contexts")
-    judged = [
+    return [
         JudgedContext(index=one.index, id=context.id, rank=context.rank, value=one.value, explanation=one.explanation)
         for context, one in zip(contexts, valid, strict=True)
     ]
-    return judged, [context for context in judged if context.value]
 
 
-def _names(contexts: Sequence[JudgedContext]) -> str:
-    """The contexts by their places in the prompt, from 1, with their ids where they have any."""
-    return _first([f"{one.index + 1}{f' ({one.id[:60]})' if one.id else ''}" for one in contexts])
+def _told(judged: Sequence[JudgedContext], what: str) -> str:
+    """How many contexts have a value, and which: by their places in the prompt, from 1, with their ids where they have any."""
+    names = [f"{one.index + 1}{f' ({one.id[:60]})' if one.id else ''}" for one in judged if one.value]
+    return f"{len(names)} of {len(judged)} contexts {what}{': ' if names else ''}{_first(names)}."
 
 
-def _first(names: Sequence[str], most: int = 15) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+def _first(names: Iterable[str], most: int = 15) -> str:
+    all_names = list(names)
+    return ", ".join(all_names[:most]) + (", ..." if len(all_names) > most else "")

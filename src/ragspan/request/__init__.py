@@ -30,7 +30,7 @@ from ragspan.request.events import tree_of as tree_of
 from ragspan.request.evidence import contexts_of_calls as contexts_of_calls
 from ragspan.request.evidence import originals_of as originals_of
 from ragspan.request.record_making import record_of as record_of
-from ragspan.request.tree import INTERRUPT as INTERRUPT
+from ragspan.request.tree import INTERRUPTS as INTERRUPTS
 from ragspan.request.tree import MAX_SAVED_STATES as MAX_SAVED_STATES
 from ragspan.request.tree import NO_INPUT_YET as NO_INPUT_YET
 from ragspan.request.tree import ModelStep as ModelStep

@@ -116,20 +116,13 @@ def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> 
 
 
 class FilledPrompt(Opaque):
-    """What a prompt template gave out: `given`, the framework's messages, until `messages` are taken of them.
+    """What a prompt template gave out."""
 
-    Mostly a model is given the same ones, and so they are read once.
-    """
+    __slots__ = ("messages",)
 
-    __slots__ = ("given", "messages")
-
-    def __init__(self, messages: Sequence[Snapshot] = (), given: Sequence[Any] = ()) -> None:
+    def __init__(self, messages: Sequence[Snapshot] = ()) -> None:
         self.identity = 0  # made on the request path: `super` would take as long as the rest
-        self.given = given
         self.messages = messages
-
-    def take(self, messages: Sequence[Snapshot]) -> None:
-        self.messages, self.given = messages, ()
 
 
 ScoredDocuments: TypeAlias = list[tuple[Document, float | None]]

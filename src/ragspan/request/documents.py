@@ -124,7 +124,7 @@ class SeenDocuments:
         messages = tool_messages(step.output)
         failed = next((message for message in messages if message.failed), None)
         if failed is not None:  # the tool's caller made a result of the error
-            step.noted = ErrorReport(type=TOOL_ERROR, message=failed.text[:MAX_MESSAGE], stacktrace="")
+            step.noted = ErrorReport(type=TOOL_ERROR, message=failed.text[:MAX_MESSAGE])
         artifacts = [message.artifact for message in messages]
         self.empty_search |= [] in artifacts
         lists = [found for shown in (*artifacts, step.output) for found in documents_in(shown)]

@@ -14,6 +14,7 @@ from ragspan.request.contents import Document, FilledPrompt, PayloadMessage
 from ragspan.request.record_making import record_of
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step, SynthesisStep, ToolStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 # What is noted about a step when it begins; of a chain it is its name alone.
 
@@ -64,7 +65,9 @@ _STEPS: Mapping[type, type[Step]] = {
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
-    return record_of(tree_of(log))
+    tree = tree_of(log)
+    give_turn()
+    return record_of(tree)
 
 
 def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:

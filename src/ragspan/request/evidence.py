@@ -21,6 +21,7 @@ from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts
 from ragspan.request.templates import filled_texts, summaries_in
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 _KINDS: Final[Mapping[Source, BackgroundKind]] = {
     Source.TOOL: "tool",
@@ -69,6 +70,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
         ]
     filled = filled_texts(tree)
     prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "", filled)
+    give_turn()
     pieces = pieces_of(tree, seen, prompts, question or "", filled)
     background = _background(pieces)
     contexts = _with_recorded(tree, _contexts(prompts, seen))

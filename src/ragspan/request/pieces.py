@@ -21,6 +21,7 @@ from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.templates import FilledTexts, data_in
 from ragspan.request.tree import ModelStep, RequestTree, ToolStep
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 _LONG = 5
 """Words of a line that a model wrote into a tool's call, and that the result repeats."""
@@ -130,6 +131,7 @@ class _Cutter:
 
     def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
         """Give each character of a message's part its source."""
+        give_turn()
         if message.role == "tool":
             self._mark_tool(number, turn, text)
             return

@@ -28,6 +28,7 @@ from ragspan.request.tree import (
     ToolStep,
 )
 from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.turns import give_turn
 
 _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
@@ -49,7 +50,9 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     if tree.run_type != "engine" and _shows_documents(tree, seen, response):
         return None
     question = _question(tree, seen)
+    give_turn()
     evidence = evidence_of(tree, seen, question, response)
+    give_turn()
     steps = _StepRecords(tree, seen)
     return RagRecord(
         question=question,
@@ -72,7 +75,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         rerankings=steps.rerankings(),
         is_agent=tree.metadata.get("ls_integration") == "langchain_create_agent"
         or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
-        error=tree.noted.report() if status == "error" and tree.noted is not None else None,
+        error=tree.noted if status == "error" else None,
         **evidence._asdict(),
     )
 
@@ -217,7 +220,7 @@ class _StepRecords:
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._tree.ended_ns,
             "error_type": step.error,
-            "error": None if step.noted is None else step.noted.report(),
+            "error": step.noted,
             "within": next(tools_around, None),
         }
 

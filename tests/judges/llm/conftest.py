@@ -7,7 +7,6 @@ import pytest
 
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm import EndpointCapabilities, LLMJudge
-from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.usage import Usage
 
 
@@ -16,7 +15,7 @@ class ScriptedClient:
 
     def __init__(self, *answers, choices=True):
         self._answers = list(answers)
-        self.habits = EndpointHabits(EndpointCapabilities(left_out=frozenset() if choices else frozenset({"n"})))
+        self.capabilities = EndpointCapabilities(left_out=frozenset() if choices else frozenset({"n"}))
         self.requests = []
 
     async def complete(self, messages, *, schema, n, temperature):

@@ -42,10 +42,8 @@ def ask(scripted, vote, reply):
 
     async def make(record, *items):
         found = [{"number": 1, "reasoning": "r", "verdict": "yes"}]
-        sentences = [{"number": 1, "reasoning": "r", "sentences": []}]
-        judge, client = scripted([vote()], [reply(used_sentences=sentences)], [reply(tone=found)])
+        judge, client = scripted([vote()], [reply(tone=found)])
         await judge.vote_adherence(record, 1)
-        await judge.measure_utilization(record)
         await judge.judge_items(record, ItemQuestion(key="tone", about="?", verdicts=("yes", "no"), items=items))
         return [[message["content"] for message in request["messages"]] for request in client.requests]
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
+from pydantic import BaseModel
 
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.blocking import BlockingChatClient
@@ -15,11 +16,15 @@ PATIENCE = 120.0
 TRACE = ContextVar("trace", default="none")
 
 
+class OfNothing(BaseModel):
+    """A framework's model without fields."""
+
+
 class Model(BlockingChatClient):
     """Answers with what a function of the capabilities returns."""
 
     def __init__(self, answer):
-        super().__init__()
+        super().__init__(OfNothing())
         self._answer_in = answer
 
     def ask(self, messages, *, schema, temperature, capabilities):

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.chat_protocol import read_completions
-from ragspan.judges.llm.replies import BROKEN_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
+from ragspan.judges.llm.replies import BROKEN_OFF, EMPTY, REFUSED, THOUGHTS_ONLY, read_completions
 from ragspan.usage import Usage
 
 
@@ -34,13 +32,6 @@ def test_a_choice_without_a_reply_says_why(about, problem):
     [completion] = read_completions({"choices": [{"message": {"content": "a"}, **about}]})
 
     assert (completion.text, completion.problem) == ("", problem)
-
-
-def test_a_stream_is_called_by_its_name():
-    with pytest.raises(JudgeError, match="the endpoint streams its answer") as raised:
-        read_completions('data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n')
-
-    assert not raised.value.outage, "waiting does not mend it"
 
 
 @pytest.mark.parametrize(

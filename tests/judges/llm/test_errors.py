@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragspan.judges.llm.errors import is_outage, redacted_message
+from ragspan.judges.llm.requests import is_outage, redacted_message
 
 PROMPT = ["The pump carries a warranty of three years."]
 
@@ -19,10 +19,6 @@ def an_error(kind=Exception, words="no", name=None, cause=None, **attributes):
     return error
 
 
-class InvalidJSON(OSError, ValueError):
-    """An error of the network that is a `ValueError`, too, as `requests` has them."""
-
-
 @pytest.mark.parametrize(
     ("errors", "outage"),
     [
@@ -30,8 +26,9 @@ class InvalidJSON(OSError, ValueError):
         *(({"kind": ConnectionError, "status_code": status}, False) for status in (400, 409, 413, 415, 422)),
         ({"response": SimpleNamespace(status_code=422)}, False),
         ({"cause": an_error(status_code=422)}, False),
-        *(({"kind": kind}, True) for kind in (ConnectionError, TimeoutError, OSError, InvalidJSON, RuntimeError)),
-        *(({"kind": kind}, False) for kind in (ValueError, TypeError, NotImplementedError)),
+        *(({"kind": kind}, True) for kind in (ConnectionError, TimeoutError, ConnectionRefusedError)),
+        *(({"name": name}, True) for name in ("APITimeoutError", "EndpointConnectionError", "ServiceUnavailable")),
+        *(({"kind": kind}, False) for kind in (ValueError, TypeError, RuntimeError, FileNotFoundError)),
         ({"name": "ContextWindowExceededError"}, False),
         ({"name": "LengthFinishReasonError"}, False),
     ],

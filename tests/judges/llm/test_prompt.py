@@ -1,30 +1,37 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ragspan.judges.llm.prompt import lay_out, split_context
-from ragspan.records import RagRecord
+from ragspan.judges.llm.prompt import clean
 
-
-def test_of_contexts_of_which_not_even_a_few_words_fit_the_last_are_left_out():
-    record = RagRecord(question="q", contexts=["x" * 6] * 10_000, response="r")
-    shown = lay_out(record, max_context_chars=60_000, max_response_chars=100).contexts
-
-    assert 200 < len(shown) < 60_000 / 90
-    assert {*shown} == {"x" * 6}
-
-
-# The sentences of contexts
+INVISIBLE = "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2060\u2062\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0100\U000e01ef"
 
 
 @pytest.mark.parametrize(
-    ("text", "sentences"),
+    ("text", "cleaned"),
     [
-        ("One. Two! Three?", ["One. ", "Two! ", "Three?"]),
-        ("A line\n\n  and another", ["A line\n\n  ", "and another"]),
-        ("\u4e00\u3002\u4e8c\u3002", ["\u4e00\u3002", "\u4e8c\u3002"]),
-        (" \n", []),
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("a\r\nb\rc\u2028d\x0ce", "a\nb\nc\nd\ne"),
+        ("\x00\x1b\x7f", "\ufffd" * 3),
+        ("\u202eevil\u202c", "\ufffdevil\ufffd"),
+        ("\ud800", "\ufffd"),
+        ("hidden\U000e0041", "hidden\ufffd"),
+        *((f"a{hidden}b", "ab") for hidden in INVISIBLE),
+        *((f"<<{hidden}<end of response", "<<<end of response") for hidden in INVISIBLE),
+        ("\U0001f600" + "\ufe01\ufe02\U000e0100" * 9, "\U0001f600"),  # selectors that carry text
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+        ("\u2764\ufe0f\u200d\U0001f525 \u2764\ufe0f", "\u2764\ufe0f\u200d\U0001f525 \u2764\ufe0f"),
+        ("\u2028\ufe0f", "\n"),
+        ("שלום नमस्ते 👩‍👩‍👧 naïve", "שלום नमस्ते 👩‍👩‍👧 naïve"),
     ],
 )
-def test_a_context_is_split_at_the_ends_of_sentences_and_lines(text, sentences):
-    assert split_context(text, 100) == sentences
+def test_harmful_characters_become_visible_and_ordinary_text_stays(text, cleaned):
+    assert clean(text) == cleaned
+
+
+@given(st.text(st.characters()))
+def test_cleaning_never_lengthens_and_changes_nothing_twice(text):
+    assert len(clean(text)) <= len(text)
+    assert clean(clean(text)) == clean(text)

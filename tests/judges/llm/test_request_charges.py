@@ -45,7 +45,7 @@ class MeteredClient:
 
 @pytest.fixture
 def no_claims(reply):
-    return reply(claims=[])
+    return reply(judged_claims={"claims": [], "more": False})
 
 
 async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claims, super_bowl):
@@ -57,7 +57,7 @@ async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claim
     [expected], [settled] = purse.expected, purse.settled
     assert expected.requests == 1
     assert expected.input_tokens > 100
-    assert 100 < expected.output_tokens < 500
+    assert 50 < expected.output_tokens < 500
     assert expected.usd == pytest.approx(PRICE.of(expected))
     assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
 

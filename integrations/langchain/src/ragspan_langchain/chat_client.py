@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
 from langchain_core.outputs import LLMResult
-from langchain_core.runnables import Runnable
 from langsmith import tracing_context
-from pydantic import SecretStr
 
+from ragspan.arguments import instance
 from ragspan.capturing import suppressed
-from ragspan.exceptions import ConfigurationError
 from ragspan.judges import ChatMessage, Completion
-from ragspan.judges.llm import BlockingChatClient, EndpointCapabilities, at_temperature, completion_of
-from ragspan_langchain.payloads import provider_metadata_in
+from ragspan.judges.llm import BlockingChatClient, EndpointCapabilities, completion_of
 
 
 class LangChainChatClient(BlockingChatClient):
@@ -40,16 +37,9 @@ class LangChainChatClient(BlockingChatClient):
     """
 
     def __init__(self, model: BaseChatModel) -> None:
-        if not isinstance(model, BaseChatModel):
-            raise ConfigurationError(
-                f"model is of the class {type(model).__name__}, but should be a chat model of LangChain"
-            )
-        super().__init__()
-        self._model = model.model_copy(update=_kept_apart(model))
-        self._at_temperature: dict[float, BaseChatModel] = {}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({type(self._model).__name__})"
+        instance(BaseChatModel, "a chat model of LangChain").check("model", model)
+        # From a cache, all votes would be the first one. Some streams lack the usage.
+        super().__init__(model, callbacks=None, verbose=False, cache=False, disable_streaming=True)
 
     def ask(
         self,
@@ -59,34 +49,27 @@ class LangChainChatClient(BlockingChatClient):
         temperature: float,
         capabilities: EndpointCapabilities,
     ) -> Completion:
-        asking = self._asking(schema=schema, temperature=temperature, capabilities=capabilities)
+        asked = self.model_at(temperature, capabilities)
+        if capabilities.response_format == "json_schema":
+            strict = {"strict": True} if "strict" in inspect.signature(asked.with_structured_output).parameters else {}
+            with contextlib.suppress(NotImplementedError):  # the prompt asks for JSON anyway
+                asked = asked.with_structured_output({"title": "answer", **schema}, **strict)
         reply = _Reply()
         with suppressed(), tracing_context(enabled=False):
             try:
-                asking.invoke([dict(message) for message in messages], config={"callbacks": [reply]})
+                asked.invoke([dict(message) for message in messages], config={"callbacks": [reply]})
             except Exception:
                 if reply.result is None:  # else it is the framework that cannot parse it: whoever asked will see
                     raise
         if reply.result is None:
             raise RuntimeError("the model ended without a reply")
-        return _completion(reply.result)
-
-    def secrets(self) -> Iterable[object]:
-        return [value.get_secret_value() for value in vars(self._model).values() if isinstance(value, SecretStr)]
-
-    def _asking(
-        self, *, schema: Mapping[str, Any], temperature: float, capabilities: EndpointCapabilities
-    ) -> Runnable[Any, Any]:
-        model = self._model
-        if capabilities.takes("temperature"):
-            model = at_temperature(model, temperature, self._at_temperature)
-        if capabilities.response_format != "json_schema":
-            return model
-        strict = {"strict": True} if "strict" in inspect.signature(model.with_structured_output).parameters else {}
-        try:
-            return model.with_structured_output({"title": "answer", **schema}, **strict)
-        except NotImplementedError:  # the prompt asks for JSON anyway
-            return model
+        generation: Any = reply.result.generations[0][0]
+        message = generation.message
+        told = (generation.generation_info, reply.result.llm_output, message.response_metadata, message.usage_metadata)
+        kept = (*told, message.additional_kwargs)  # a refusal, and thoughts
+        # The reply is the arguments of a tool where that is how the model was given the schema.
+        text = json.dumps(message.tool_calls[0]["args"]) if message.tool_calls else message.text
+        return completion_of([each for each in kept if isinstance(each, dict)], text)
 
 
 class _Reply(BaseCallbackHandler):
@@ -97,30 +80,3 @@ class _Reply(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
         self.result = response
-
-
-def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
-    """What differs in the judge's copy of a model.
-
-    No callbacks, and no printing, of the application. No cache: votes that all are the first one are not votes. No streams:
-    some of them lack the usage.
-    """
-    apart = {"callbacks": None, "verbose": False, "cache": False, "disable_streaming": True}
-    return {name: value for name, value in apart.items() if name in type(model).model_fields}
-
-
-def _completion(result: LLMResult) -> Completion:
-    generation = result.generations[0][0] if result.generations else None
-    message = getattr(generation, "message", None)
-    metadata = provider_metadata_in(
-        vars(result), vars(generation) if generation else {}, vars(message) if message else {}
-    )
-    kept = (*metadata, getattr(message, "additional_kwargs", None))  # a refusal, and thoughts
-    return completion_of(
-        [each for each in kept if isinstance(each, dict)], _text(message) if isinstance(message, AIMessage) else ""
-    )
-
-
-def _text(message: AIMessage) -> str:
-    """The reply, which is the arguments of a tool where that is how the model was given the schema."""
-    return json.dumps(message.tool_calls[0]["args"]) if message.tool_calls else message.text

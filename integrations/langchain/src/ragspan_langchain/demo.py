@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -14,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
+from langchain_core.runnables import RunnableConfig, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
 
 from ragspan.demo import PROMPT, Asked, Way, find
@@ -38,7 +37,7 @@ class ScriptedChatModel(GenericFakeChatModel):
 
     metadata: dict[str, Any] | None = {"ls_model_name": "scripted"}  # noqa: RUF012  a field of pydantic
 
-    def bind_tools(self, tools: Any, **_: Any) -> Runnable[Any, Any]:  # noqa: ARG002  the framework's signature
+    def bind_tools(self, *_: Any, **__: Any) -> ScriptedChatModel:
         return self
 
 
@@ -56,26 +55,21 @@ class LangChainDemo:
     def answer(self, asked: Asked) -> str | None:
         """Let a chain or an agent answer; returns what the caller got. Without LangChain there is no agent."""
         if asked.way is Way.AGENT:
-            return None if self._create_agent is None else self._ask_agent(asked)
-        prompt = ChatPromptTemplate.from_template(PROMPT)
+            if self._create_agent is None:
+                return None
+            tool = create_retriever_tool(Handbook(), "search_handbook", "Searches the handbook.")
+            call = {"name": tool.name, "args": {"query": asked.question}, "id": "search-1", "type": "tool_call"}
+            replies = [AIMessage("", tool_calls=[call]), AIMessage(asked.response)]
+            agent = self._create_agent(ScriptedChatModel(messages=iter(replies)), [tool], name="handbook agent")
+            result = agent.invoke({"messages": [{"role": "user", "content": asked.question}]}, config=self._config)
+            return str(result["messages"][-1].text)
         model = ScriptedChatModel(messages=iter([AIMessage(asked.response)]))
-        context = {"context": Handbook() | _joined, "question": RunnablePassthrough()}
-        chain = (context | prompt | model | StrOutputParser()).with_config(run_name="handbook")
+        joined = Handbook() | (lambda found: "\n\n".join(document.page_content for document in found))
+        context: Any = {"context": joined, "question": RunnablePassthrough()}
+        chain = context | ChatPromptTemplate.from_template(PROMPT) | model | StrOutputParser()
+        chain = chain.with_config(run_name="handbook")
         if asked.way is Way.CLOSED_EARLY:  # as a user does who closes the page
-            with contextlib.closing(chain.stream(asked.question, config=self._config)) as chunks:  # type: ignore[type-var]  # a generator
+            with contextlib.closing(chain.stream(asked.question, config=self._config)) as chunks:
                 return "".join(itertools.islice(chunks, _CHUNKS_READ))
-        return chain.invoke(asked.question, config=self._config)
-
-    def _ask_agent(self, asked: Asked) -> str:
-        tool = create_retriever_tool(
-            Handbook(), "search_handbook", "Searches the handbook.", response_format="content_and_artifact"
-        )
-        call = {"name": tool.name, "args": {"query": asked.question}, "id": "search-1", "type": "tool_call"}
-        replies = [AIMessage("", tool_calls=[call]), AIMessage(asked.response)]
-        agent = self._create_agent(ScriptedChatModel(messages=iter(replies)), [tool], name="handbook agent")
-        result = agent.invoke({"messages": [{"role": "user", "content": asked.question}]}, config=self._config)
-        return str(result["messages"][-1].text)
-
-
-def _joined(documents: Sequence[Document]) -> str:
-    return "\n\n".join(document.page_content for document in documents)
+        answer: str = chain.invoke(asked.question, config=self._config)
+        return answer

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
+import copy
+import functools
 from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks.manager import AsyncCallbackManager, AsyncCallbackManagerForLLMRun
 from langchain_core.tracers.context import register_configure_hook
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
-from ragspan.capturing import EventKind
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import in_use, set_up_or_off
 from ragspan.records import Capture, RecordSink, RetrievedContext
-from ragspan.throttled_log import ThrottledLog
 from ragspan_langchain.recorder import EventRecorder, recorder_for
 from ragspan_langchain.running import enclosing_run_id, handlers_around
-
-_log = ThrottledLog()
 
 
 class RagspanCallbackHandler(BaseCallbackHandler):
@@ -32,8 +29,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     One handler serves any number of requests at the same time, from any threads and event loops. It takes notes only:
     the record is made, and scored, in the sink's worker.
 
-    It pickles. In another process the copy captures for the default sink there, or for its own sink, which is pickled with
-    it; where that does not pickle, as an engine does not, the copy captures nothing, and a warning says so.
+    It pickles: the copy captures for the default sink of its process, or nothing where the handler has a sink of its own.
 
     Args:
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
@@ -42,13 +38,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         ragspan.ConfigurationError: `sink` takes no records, or none is given and a `RAGSPAN_*` variable has a wrong value.
     """
 
-    # In async code a handler that is not inline costs an executor hop per event, even per token; `inline` keeps that from
-    # the handlers beside it.
+    # In async code a handler that is not inline costs an executor hop per event, even per token.
     run_inline = True
     raise_error = False
-
-    def __new__(cls, *_: Any, **__: Any) -> RagspanCallbackHandler:  # noqa: PYI034  Python 3.10 has no Self
-        return super().__new__(_with_graph_events(cls) if "langgraph" in sys.modules else cls)
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         self._own_sink = sink
@@ -78,13 +70,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        cls = next((plain for plain, aware in _graph_aware.items() if aware is type(self)), type(self))
-        try:
-            pickle.dumps(self._own_sink)
-        except Exception:  # noqa: BLE001  whatever a program's own sink raises
-            _log.report("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
-            return cls, (_Nowhere(),)
-        return cls, () if self._own_sink is None else (self._own_sink,)
+        return type(self), () if self._own_sink is None else (_Nowhere(),)
 
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then. They are plain attributes, looked up
     # at every event, and no properties as in the base class.
@@ -97,10 +83,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.ignore_llm = self.ignore_chat_model = self.ignore_chain = not enabled
         self.ignore_agent = self.ignore_retriever = self.ignore_custom_event = not enabled
 
-    def on_chain_start(
-        self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
-    ) -> None:
-        self.recorder.start("chain", run_id, parent_run_id, inputs, serialized, about)
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **about: Any) -> None:
+        self.recorder.start("chain", run_id, inputs, serialized, about)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, inputs: Any = None, **_: Any) -> None:
         self.recorder.end("chain", run_id, outputs, inputs)
@@ -110,21 +94,11 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     on_llm_error = on_retriever_error = on_tool_error = on_chain_error
 
-    def on_chat_model_start(
-        self,
-        serialized: Any,
-        messages: list[list[Any]],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **about: Any,
-    ) -> None:
-        self.recorder.start("model", run_id, parent_run_id, messages[0] if messages else (), serialized, about)
+    def on_chat_model_start(self, serialized: Any, messages: list[list[Any]], *, run_id: UUID, **about: Any) -> None:
+        self.recorder.start("model", run_id, messages[0] if messages else (), serialized, about)
 
-    def on_llm_start(
-        self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
-    ) -> None:
-        self.recorder.start("model", run_id, parent_run_id, prompts[:1], serialized, about)
+    def on_llm_start(self, serialized: Any, prompts: list[str], *, run_id: UUID, **about: Any) -> None:
+        self.recorder.start("model", run_id, prompts[:1], serialized, about)
 
     # The parameter must be called `token`: LangChain passes it by keyword in sync code, by position in async code.
 
@@ -134,42 +108,32 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("model", run_id, response)
 
-    def on_retriever_start(
-        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
-    ) -> None:
-        self.recorder.start("retriever", run_id, parent_run_id, query, serialized, about)
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:
+        self.recorder.start("retriever", run_id, query, serialized, about)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("retriever", run_id, documents)
 
-    def on_tool_start(
-        self,
-        serialized: Any,
-        input_str: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        inputs: dict[str, Any] | None = None,
-        **about: Any,
-    ) -> None:
-        given = input_str if inputs is None else inputs
-        self.recorder.start("tool", run_id, parent_run_id, given, serialized, about)
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **about: Any) -> None:
+        inputs = about.get("inputs")
+        self.recorder.start("tool", run_id, input_str if inputs is None else inputs, serialized, about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("tool", run_id, output)
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **_: Any) -> None:
         """The program shows something by `dispatch_custom_event`: the documents in it count as found."""
-        self.recorder.note(EventKind.DOCUMENTS, run_id, data, name)
-
-    # LangGraph's own events, which report breakpoints as well: nothing raises there. Where another library wraps the
-    # callback managers they reach every handler.
+        self.recorder.note_shown(run_id, data, name)
 
     def on_interrupt(self, event: Any) -> None:
-        self.recorder.interrupt(getattr(event, "run_id", None))
+        """LangGraph's own event, which reaches every handler where another library wraps the callback managers."""
 
-    def on_resume(self, event: Any) -> None:
-        """A graph goes on after an interruption: a request like any other."""
+    on_resume = on_interrupt
+
+
+class _Nowhere:
+    def submit(self, capture: Capture) -> None:
+        """Drop it."""
 
 
 def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
@@ -183,31 +147,10 @@ def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
     return any(taken)
 
 
-class _Nowhere:
-    def submit(self, capture: Capture) -> None:
-        """Drop it."""
-
-
-_graph_aware: dict[type, type] = {}
-
-
-def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbackHandler]:
-    """The class, made one that LangGraph sends its own events to; LangGraph is not imported for that."""
-    if cls not in _graph_aware:
-        try:
-            from langgraph.callbacks import GraphCallbackHandler
-        except ImportError:  # an early LangGraph
-            return cls
-        aware = issubclass(cls, GraphCallbackHandler)
-        _graph_aware[cls] = cls if aware else type(cls.__name__, (cls, GraphCallbackHandler), {})
-    return _graph_aware[cls]
-
-
 class _Registered:
     """The handler that LangChain asks for with each call: a registration lasts as long as the process."""
 
-    def __init__(self) -> None:
-        self.handler: RagspanCallbackHandler | None = None
+    handler: RagspanCallbackHandler | None = None
 
 
 class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # as above
@@ -230,22 +173,46 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
 
     def _instrument(self, **kwargs: Any) -> None:
         with set_up_or_off():
-            self._attach(RagspanCallbackHandler(sink=kwargs.get("sink")))
+            handler, registered = RagspanCallbackHandler(sink=kwargs.get("sink")), in_use.only(_Registered)
+            if registered.handler is None:
+                registered.handler = handler
+                # A default is seen in every context, plain threads included; a value that was set would not be.
+                register_configure_hook(ContextVar("ragspan_langchain_handler", default=handler), inheritable=True)
+            else:
+                registered.handler.report_to(handler.recorder)
+                registered.handler.enable(enabled=is_enabled())
 
     def _uninstrument(self, **_: Any) -> None:
         handler = in_use.only(_Registered).handler
         if handler is not None:
             handler.enable(enabled=False)
 
-    def _attach(self, handler: RagspanCallbackHandler) -> None:
-        registered = in_use.only(_Registered)
-        if registered.handler is None:
-            registered.handler = handler
-            # A default is seen in every context, plain threads included; a value that was set would not be.
-            variable: ContextVar[RagspanCallbackHandler | None] = ContextVar(
-                "ragspan_langchain_handler", default=handler
-            )
-            register_configure_hook(variable, inheritable=True)
-        else:
-            registered.handler.report_to(handler.recorder)
-            registered.handler.enable(enabled=is_enabled())
+
+# LangChain's asynchronous manager tells the inline handlers that a plain language model starts or, where there is none, the
+# others: one inline handler takes that event from all that are not. So where nobody but us is inline, the manager tells the
+# others as if we were not there, and we are told afterwards.
+
+_original = AsyncCallbackManager.on_llm_start
+
+
+@functools.wraps(_original)
+async def _on_llm_start(
+    self: AsyncCallbackManager, serialized: Any, prompts: list[str], run_id: UUID | None = None, **about: Any
+) -> list[AsyncCallbackManagerForLLMRun]:
+    ours = [each for each in self.handlers if isinstance(each, RagspanCallbackHandler)]
+    others = [each for each in self.handlers if not isinstance(each, RagspanCallbackHandler)]
+    if not ours or not others or any(each.run_inline for each in others):
+        return await _original(self, serialized, prompts, run_id, **about)
+    without_us = copy.copy(self)
+    without_us.handlers = others
+    runs = await _original(without_us, serialized, prompts, run_id, **about)
+    known = {"tags": self.tags, "metadata": self.metadata, **about}
+    for prompt, run in zip(prompts, runs, strict=True):
+        run.handlers = self.handlers
+        for each in ours:
+            if not each.ignore_llm:
+                each.on_llm_start(serialized, [prompt], run_id=run.run_id, parent_run_id=run.parent_run_id, **known)
+    return runs
+
+
+AsyncCallbackManager.on_llm_start = _on_llm_start  # type: ignore[method-assign]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import is_, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
@@ -20,7 +20,6 @@ from ragspan.request import (
     UNREAD,
     Call,
     Document,
-    FilledPrompt,
     PayloadMessage,
     notes_of,
     reports_search,
@@ -39,6 +38,7 @@ _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
 _MAX_DEPTH = 3
 _MAX_FOUND = 20_000
+_ASKED = (*field_names.QUESTION, *field_names.OFTEN_QUESTION)
 
 PROMPT = Opaque()
 """Replaces a prompt in the payload of a step."""
@@ -69,33 +69,6 @@ def _plain_message(value: Any, log: RequestLog) -> PayloadMessage | None:
     return PayloadMessage(role, content)
 
 
-def filled_prompt(prompt: Any, log: RequestLog) -> FilledPrompt:
-    """What a template gave out, to be read with the prompt of the next model, or when the request ends."""
-    filled = FilledPrompt(given=_messages_of(prompt))
-    log.about.setdefault("filled", []).append(filled)
-    return filled
-
-
-def take_prompt(given: Iterable[Any], log: RequestLog) -> list[Snapshot]:
-    """Snapshots of a model's prompt, for the templates that gave it out as well."""
-    values = list(given)
-    taken = take_each(values, log)
-    filled = log.about.get("filled")
-    if filled:
-        take_filled(filled, log, values, taken)
-    return taken
-
-
-def take_filled(
-    filled: list[FilledPrompt], log: RequestLog, given: Sequence[Any] = (), taken: Sequence[Snapshot] = ()
-) -> None:
-    """Take snapshots of what templates gave out; those of the messages that a model is given are taken already."""
-    while filled:
-        prompt = filled.pop()
-        is_given = len(prompt.given) == len(given) and all(map(is_, prompt.given, given))
-        prompt.take(taken if is_given else take_each(prompt.given, log))
-
-
 def take_found(found: Any, log: RequestLog) -> Snapshot:
     """A snapshot of what a retriever found: mostly documents of the framework's own class, which are read in loops of C."""
     if type(found) is not list or not 0 < len(found) <= _MAX_FOUND or not _OWN.issuperset(map(id, map(type, found))):
@@ -106,9 +79,8 @@ def take_found(found: Any, log: RequestLog) -> Snapshot:
         return SNAPSHOTS.take(found, log)
     keys = set(map(id, found))
     is_plain = _TEXTS.issuperset(map(type, texts)) and _IDS.issuperset(map(type, ids))
-    copies = (
-        small_copies(metadata) if is_plain and len(keys) == len(found) and log.kept.keys().isdisjoint(keys) else None
-    )
+    is_new = len(keys) == len(found) and log.kept.keys().isdisjoint(keys)
+    copies = small_copies(metadata) if is_plain and is_new else None
     if copies is None:
         return [_read_document(log, each, 0) for each in found]
     documents = list(map(Document, texts, ids, copies))
@@ -124,34 +96,20 @@ _TEXTS, _IDS = frozenset({str}), frozenset({str, type(None)})
 
 
 def take_reply(response: Any, log: RequestLog) -> tuple[PayloadMessage, Sequence[Mapping[str, Any]]]:
-    """The reply of the first generation in an `LLMResult`, and what the provider said about it."""
+    """The reply of the first generation in an `LLMResult`, and what the provider said about it, in whatever form."""
     result = fields_of(response)
     generations = items_of(items[0]) if (items := items_of(result.get("generations"))) else None  # one for each prompt
     own = fields_of(generations[0]) if generations else {}
-    message = own.get("message")
+    message, told = own.get("message"), (own.get("generation_info"), result.get("llm_output"))
     if message is None:
         text = text_of(own.get("text"))
-        return PayloadMessage("ai", "" if text is None else log.count(text)), notes_of(
-            provider_metadata_in(result, own, {})
-        )
+        return PayloadMessage("ai", "" if text is None else log.count(text)), notes_of(told)
     taken, fields = _plain_message(message, log) or SNAPSHOTS.take(message, log), fields_of(message)
     if type(taken) is PayloadMessage:
         content = fields.get("content")
-        with_reply = (
-            fields.get("additional_kwargs"),
-            fields.get("response_metadata"),
-            content if type(content) is list else None,
-        )
-        taken.searched = reports_search(with_reply)
-    return taken, notes_of(provider_metadata_in(result, own, fields))
-
-
-def provider_metadata_in(
-    result: Mapping[str, Any], generation: Mapping[str, Any], message: Mapping[str, Any]
-) -> tuple[Any, ...]:
-    """What the provider said about its reply, in whatever form; the arguments are the fields of LangChain's objects."""
-    own = generation.get("generation_info"), result.get("llm_output")
-    return (*own, message.get("response_metadata"), message.get("usage_metadata"))
+        blocks = content if type(content) is list else None
+        taken.searched = reports_search((fields.get("additional_kwargs"), fields.get("response_metadata"), blocks))
+    return taken, notes_of((*told, fields.get("response_metadata"), fields.get("usage_metadata")))
 
 
 def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
@@ -164,17 +122,13 @@ def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
 
 def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
-    others = [
-        pair
-        for pair in list(log.kept.values())
-        if type(pair[0]) is not LangChainDocument or pair[0].__dict__.get("page_content") is not pair[1].text
-    ]
     changed = []
-    for document, snapshot in others:
-        fields = text_keyed(document) if is_dict(document) else fields_of(document)
-        text = text_of(fields.get("page_content"))
-        if text is not None and text != snapshot.text:
-            changed.append((snapshot, log.count(text)))
+    for document, snapshot in list(log.kept.values()):
+        if type(document) is not LangChainDocument or document.__dict__.get("page_content") is not snapshot.text:
+            fields = text_keyed(document) if is_dict(document) else fields_of(document)
+            text = text_of(fields.get("page_content"))
+            if text is not None and text != snapshot.text:
+                changed.append((snapshot, log.count(text)))
     return changed
 
 
@@ -185,10 +139,7 @@ def _read_document(
     if known is not None:
         return known[1]
     fields = fields_of(value) if fields is None else fields
-    try:  # mostly they are there, and asking whether they are takes longer
-        text, own_id, given = fields["page_content"], fields["id"], fields["metadata"]
-    except KeyError:
-        text, own_id, given = fields.get("page_content"), fields.get("id"), fields.get("metadata")
+    text, own_id, given = fields.get("page_content"), fields.get("id"), fields.get("metadata")
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
     metadata = kept_entries(given, texts=copying.texts)
@@ -204,19 +155,17 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
         return MESSAGE
     own = fields_of(value)
     beside, content = own.get("additional_kwargs"), own.get("content")
-    if type(content) is str:  # mostly
-        copying.texts[id(content)] = content
-        message = PayloadMessage(_role_of(own), content)
-    else:
-        message = PayloadMessage(_role_of(own), _content(copying, content, depth))
-        if type(content) is list:
-            message.unread = [_end_of(block) for block in content[:MAX_BLOCKS] if _is_unread(block)]
-    if beside is not None and (type(beside) is not dict or beside):
-        more = text_keyed(beside) if is_dict(beside) else {}
-        if "documents" in more:
-            message.documents = copying.copy(more["documents"], depth + 1)
+    kind = (text_of(own.get("type")) or "").lower().removesuffix("messagechunk")
+    kind = (text_of(own.get("role")) or "").lower() if kind == "chat" else kind
+    message = PayloadMessage(ROLES.get(kind, "human"), _content(copying, content, depth))
+    if type(content) is list:
+        message.unread = [_end_of(block) for block in content[:MAX_BLOCKS] if _is_unread(block)]
+    if beside is not None and is_dict(beside) and (more := text_keyed(beside).get("documents")) is not None:
+        message.documents = copying.copy(more, depth + 1)
     if message.role == "ai":
-        message.calls = _calls(copying, own.get("tool_calls"), depth)
+        calls = items_of(own.get("tool_calls")) or []
+        copying.parts += 4 * len(calls)
+        message.calls = [_call(copying, text_keyed(call), depth) for call in calls[:MAX_BLOCKS] if is_dict(call)]
     elif message.role == "tool":
         message.call_id = text_of(own.get("tool_call_id"))
         message.failed = own.get("status") == "error"
@@ -224,28 +173,15 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     return message
 
 
-def _role_of(message: Mapping[str, Any]) -> str:
-    """The role of a message, also of a streamed one, or of one that has its role in a field."""
-    kind = text_of(message.get("type")) or ""
-    role = ROLES.get(kind)
-    if role is not None:
-        return role
-    kind = kind.lower().removesuffix("messagechunk")
-    return ROLES.get((text_of(message.get("role")) or "").lower() if kind == "chat" else kind, "human")
-
-
 def _content(copying: Copying, content: Any, depth: int) -> Any:
     text = text_of(content)
     if text is not None:
         return copying.copy(text, depth)
-    blocks = items_of(content) if issubclass(type(content), list) else None
-    taken = [copying.copy(block, depth + 1) for block in (blocks or ())[:MAX_BLOCKS] if not _is_media(block)]
+    blocks = (items_of(content) or ())[:MAX_BLOCKS]
+    shown = [one for one in blocks if not (is_dict(one) and text_of(text_keyed(one).get("type")) in MEDIA)]
+    taken = [copying.copy(one, depth + 1) for one in shown]
     copying.parts += len(taken)
     return taken
-
-
-def _is_media(block: Any) -> bool:
-    return is_dict(block) and text_of(text_keyed(block).get("type")) in MEDIA
 
 
 def _is_unread(block: Any) -> bool:
@@ -263,23 +199,11 @@ def _end_of(block: dict[Any, Any], depth: int = 0) -> str:
     return next((text[-_END:] for text in (*texts, *inner) if text), "")
 
 
-def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
-    items = items_of(calls) if calls is not None else None
-    if not items:
-        return None
-    copying.parts += 4 * len(items)
-    return [_call(copying, text_keyed(call), depth) for call in items[:MAX_BLOCKS] if is_dict(call)] or None
-
-
 def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
     return Call(text_of(call.get("name")), text_of(call.get("id")), copying.copy(call.get("args"), depth + 1))
 
 
-def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
-    return copying.items(_messages_of(value), depth + 1) if copying.whole else PROMPT
-
-
-def _messages_of(prompt: Any) -> list[Any]:
+def messages_of(prompt: Any) -> list[Any]:
     """The messages of a prompt as the framework has them; of one that is a text, this."""
     own = fields_of(prompt)
     messages = own.get("messages")
@@ -293,29 +217,29 @@ def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapsho
     if dict.__len__(given) > MAX_NODES_OF_STEP:
         return CUT
     value = text_keyed(given)
-    if "page_content" in value and text_of(value["page_content"]) is not None:
-        # what a document becomes when a checkpoint is read back; beside a question it is what a chain was called with
+    if text_of(value.get("page_content")) is not None:  # what a document becomes when a checkpoint is read back
         document = _read_document(copying, given, depth, value)
-        asked = {key: value[key] for key in field_names.QUESTION + field_names.OFTEN_QUESTION if key in value}
-        fields = copying.fields(asked, depth) if asked else None
-        return {**fields, "page_content": document} if type(fields) is dict else document
+        asked = {
+            key: copying.copy(value[key], depth + 1) for key in _ASKED if key in value
+        }  # what a prompt is filled with
+        return {**asked, "page_content": document} if asked else document
     if copying.whole:
-        kind = text_of(value["type"]) if "type" in value else None
+        kind = text_of(value.get("type"))
         if kind == "tool_call" and "args" in value:
             return _call(copying, value, depth)
         if kind == "base64":
             return Opaque()
-        role = text_of(value.get("role")) if "role" in value else kind
-        if role is not None and (role := role.lower()) in ROLES and "content" in value:
-            return PayloadMessage(ROLES[role], _content(copying, value["content"], depth))
+        role = (text_of(value["role"]) if "role" in value else kind) or ""
+        if role.lower() in ROLES and "content" in value:
+            return PayloadMessage(ROLES[role.lower()], _content(copying, value["content"], depth))
     return copying.fields(given, depth)
 
 
 def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
     if copying.whole and tuple.__len__(value) == 2:  # noqa: PLR2004  (role, content)
         given, content = tuple.__iter__(value)
-        if (role := text_of(given)) is not None and role.lower() in ROLES:
-            return PayloadMessage(ROLES[role.lower()], _content(copying, content, depth))
+        if (role := (text_of(given) or "").lower()) in ROLES:
+            return PayloadMessage(ROLES[role], _content(copying, content, depth))
     return copying.items(value, depth)
 
 
@@ -323,7 +247,9 @@ SNAPSHOTS = Snapshots(
     {
         LangChainDocument: _read_document,
         BaseMessage: _read_message,
-        PromptValue: _read_prompt,
+        PromptValue: lambda copying, value, depth: (
+            copying.items(messages_of(value), depth + 1) if copying.whole else PROMPT
+        ),
         BaseModel: lambda copying, value, depth: copying.state(fields_of(value), depth),
         dict: _read_fields,
         tuple: _read_tuple,

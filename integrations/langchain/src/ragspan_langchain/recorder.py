@@ -25,13 +25,13 @@ from ragspan.capturing import (
     TokenStream,
     add_request_finder,
 )
-from ragspan.messages import NotedError, note_error
+from ragspan.messages import ErrorReport, note_error
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.request import (
-    INTERRUPT,
-    MAX_SAVED_STATES,
+    INTERRUPTS,
     NO_INPUT_YET,
+    FilledPrompt,
     ModelStart,
     SearchStart,
     ToolStart,
@@ -39,26 +39,15 @@ from ragspan.request import (
     record_of_log,
     tree_of,
 )
-from ragspan.safe_copy import (
-    MAX_ENTRIES,
-    items_of,
-    kept_entries,
-    plain_scalar,
-    text_keyed,
-    text_of,
-    texts_among,
-)
-from ragspan_langchain.interruptions import Interruptions
+from ragspan.safe_copy import MAX_ENTRIES, items_of, kept_entries, text_keyed, text_of, texts_among
 from ragspan_langchain.payloads import (
     PROMPT,
     SNAPSHOTS,
     end_of_stream,
-    filled_prompt,
+    messages_of,
     rewritten_documents,
     take_each,
-    take_filled,
     take_found,
-    take_prompt,
     take_reply,
 )
 from ragspan_langchain.running import (
@@ -67,17 +56,56 @@ from ragspan_langchain.running import (
     RunId,
     enclosing_run_id,
     note_node,
-    openinference,
     openinference_anchor,
     tokens_are_delivered,
 )
 
 _START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # members are slow to look up
+_WITH_STATES = 20  # events, in which a step's input may have to tell what the request was called with
 
 
 def _key_of(run_id: RunId) -> int:
     """The number of a run's id: hashing a UUID is a Python call. LangServe gives ids as text."""
     return run_id.int if type(run_id) is UUID else hash(run_id)
+
+
+class Interruptions:
+    """Interrupted requests by the thread id of their conversation: what they found counts for the answer after them.
+
+    The graph's saved state often holds the documents only as text, and the answer may be a draft. So the logs are kept, with
+    texts and no documents, within bounds, until the graph has gone on or the user asks something new; and outside of the
+    recorder, because a program may make a handler for each request.
+    """
+
+    max_threads = 1000
+    max_bytes = 50_000_000
+
+    def __init__(self) -> None:
+        self.waiting: dict[Any, tuple[RequestLog, ...]] = {}
+
+    def resume(self, log: RequestLog, inputs: Snapshot) -> None:
+        """Give a request that goes on what was found before; a new question makes it void."""
+        if not self.waiting:
+            return
+        thread = log.about.get("metadata", {}).get("thread_id")
+        if inputs is None or isinstance(inputs, Opaque):
+            log.earlier = self.waiting.get(thread, ())
+        else:
+            self.waiting.pop(thread, None)
+
+    def settle(self, log: RequestLog) -> None:
+        """Remember a request that was interrupted; forget one that went on to its end."""
+        is_waiting = "interrupted" in log.about
+        if not is_waiting and (not log.earlier or log.abandoned or "failed" in log.about):
+            return
+        thread = log.about.get("metadata", {}).get("thread_id")
+        self.waiting.pop(thread, None)  # the newest goes to the end
+        if is_waiting and thread is not None:
+            self.waiting[thread] = (*log.earlier, log)
+        while len(self.waiting) > self.max_threads or self.max_bytes < sum(
+            each.bytes for logs in list(self.waiting.values()) for each in logs
+        ):
+            self.waiting.pop(next(iter(list(self.waiting))), None)
 
 
 class EventRecorder:
@@ -90,20 +118,19 @@ class EventRecorder:
     """
 
     def __init__(self, sink: RecordSink) -> None:
-        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of_log, tree_of, on_end=_let_go)
+        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of_log, tree_of, on_end=_release_framework)
         self._live = self.requests.live
         self._interruptions = in_use.only(Interruptions)
 
-    def start(
-        self, kind: str, run_id: RunId, parent_id: RunId | None, given: Any, serialized: Any, about: Mapping[str, Any]
-    ) -> None:
-        """A chain, tool, retriever or model starts."""
+    def start(self, kind: str, run_id: RunId, given: Any, serialized: Any, about: Mapping[str, Any]) -> None:
+        """A chain, tool, retriever or model starts; `about` is what else LangChain says, also which run is around it."""
         try:
             key = run_id.int if type(run_id) is UUID else hash(run_id)
             known = self._live.get(key)
             if known is not None:
                 known.note(EventKind.AGAIN, key)
                 return
+            parent_id = about.get("parent_run_id")
             parent = None if parent_id is None else parent_id.int if type(parent_id) is UUID else hash(parent_id)
             log = None if parent is None else self._live.get(parent)
             if log is None:
@@ -115,13 +142,16 @@ class EventRecorder:
             elif log.span_finder is not None:
                 log.find_span()
             self.requests.follow(log, key, log)
-            name = about.get("name")
-            details: Any = name if type(name) is str else _name_in(serialized, kind)
+            details: Any = about.get("name") or text_of(_entries(serialized).get("name")) or kind
             if kind == "chain":
                 if IS_BLIND:
                     note_node(run_id, about)
-                is_template = about.get("run_type") == "prompt"
-                payload = SNAPSHOTS.take(given, log, whole=parent is None or is_template or _wants_state(log))
+                is_whole = (
+                    parent is None
+                    or about.get("run_type") == "prompt"
+                    or ("asked" not in log.about and len(log.events) < _WITH_STATES)
+                )
+                payload = SNAPSHOTS.take(given, log, whole=is_whole)
             else:
                 payload, details = _STARTS[kind](log, run_id, given, details, about)
             if parent is None:
@@ -141,18 +171,18 @@ class EventRecorder:
             payload, about = OPAQUE, None
             try:
                 if kind == "chain":
-                    payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
+                    payload = SNAPSHOTS.take(output, log, whole=is_top)
                 else:
                     payload, about = _ENDS[kind](log, run_id, output)
                 is_template = payload is PROMPT
                 if is_template:
-                    payload = filled_prompt(output, log)
+                    payload = FilledPrompt(take_each(messages_of(output), log))
                 if inputs is not None and (is_top or is_template or payload == []):
                     about = SNAPSHOTS.take(inputs, log, whole=is_top or is_template)
                     if is_top:
                         self._note_inputs(log, about)
             finally:
-                over = _ERROR if type(payload) is NotedError else _END
+                over = _ERROR if type(payload) is ErrorReport else _END
                 log.events.append((over, key, None, time_ns(), payload, about))
                 if key == log.root:
                     if log.span_finder is not None:
@@ -175,24 +205,12 @@ class EventRecorder:
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
-    def note(self, kind: EventKind, run_id: RunId | None, given: Any, about: str) -> None:
-        """Something else happens in a run: what was given is noted, if there are documents in it."""
+    def note_shown(self, run_id: RunId, given: Any, name: str) -> None:
+        """The program shows something in a run: it is noted, if there are documents in it."""
         try:
-            log = None if run_id is None else self._live.get(_key_of(run_id))
-            if log is not None and run_id is not None:
-                payload = SNAPSHOTS.take(given, log, whole=False)
-                if documents_in(payload):
-                    log.note(kind, _key_of(run_id), payload=payload, about=about)
-        except Exception as problem:  # noqa: BLE001
-            self.requests.report(problem)
-
-    def interrupt(self, run_id: RunId | None) -> None:
-        """A graph says that it stops to wait for a person."""
-        try:
-            log = None if run_id is None else self._live.get(_key_of(run_id))
-            if log is not None and run_id is not None:
-                log.about["interrupted"] = True
-                log.note(EventKind.INTERRUPT, _key_of(run_id))
+            log = self._live.get(_key_of(run_id))
+            if log is not None and documents_in(payload := SNAPSHOTS.take(given, log, whole=False)):
+                log.note(EventKind.DOCUMENTS, _key_of(run_id), payload=payload, about=name)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -218,13 +236,12 @@ class EventRecorder:
         log = self._live.get(_key_of(run_id))
         return None if log is None else OuterRun(log, _key_of(run_id))
 
-    def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
+    def _place_of_top(self, key: int, parent: int | None) -> tuple[Any, RequestLog | None]:
         """The run around one whose parent is not live, and the log of its request, if there are any."""
         enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
-        around = None if enclosing is None else _key_of(enclosing)
-        log = None if around is None else self._live.get(around)
-        if log is not None:
-            return around, log
+        around = None if enclosing is None else self.around(enclosing)
+        if around is not None:
+            return around.run, around.log
         if parent is not None and self.requests.ended.inherit(key, parent):
             return None, None  # what goes on in the background is ignored, and so is what it calls
         return None, self.requests.begin(key, self.requests.within())
@@ -253,18 +270,11 @@ def _request_around(sink: RecordSink) -> OuterRun | None:
 add_request_finder(_request_around)
 
 
-def _let_go(log: RequestLog) -> None:
+def _release_framework(log: RequestLog) -> None:
     """Keep of the framework's objects what the record needs."""
     if log.streams:
         for stream in list(log.streams.values()):
             stream.last_chunk = end_of_stream(stream.last_chunk)
-    if log.about.get("filled"):
-        take_filled(log.about["filled"], log)
-
-
-def _name_in(serialized: Any, default: str) -> str:
-    own = _entries(serialized)
-    return text_of(own.get("name")) or text_of((items_of(own.get("id")) or [default])[-1]) or default
 
 
 def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]) -> None:
@@ -285,68 +295,27 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
     if type(metadata) is not dict or metadata:
         noted["metadata"] = metadata = kept_entries(metadata, texts=log.texts)
         log.parts += 3 * len(metadata)
-    if OPENINFERENCE in sys.modules and openinference() is not None:
+    if OPENINFERENCE in sys.modules:
         log.look_for_span(functools.partial(openinference_anchor, run_id))
 
 
-def _wants_state(log: RequestLog) -> bool:
-    """Whether a step's input may have to tell what the request was called with."""
-    return "asked" not in log.about and len(log.events) < 4 * MAX_SAVED_STATES
-
-
-def _output_of(value: Any) -> Any:
-    """What a call returned. The client of a remote program returns all events of a stream; the last one has the output."""
-    if type(value) is list and value and type(value[-1]) is dict:
-        last = text_keyed(value[-1])
-        if "event" in last:
-            data = last.get("data")
-            return _entries(data).get("output")
-    return value
-
-
 # What the starts and ends of the other kinds of run show
-
-
-def _tool(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ToolStart]:
-    return SNAPSHOTS.take(given, log), ToolStart(name, text_of(about.get("tool_call_id")))
-
-
-def _retriever(
-    log: RequestLog, run_id: RunId, given: Any, name: str, about: Mapping[str, Any]
-) -> tuple[Snapshot, SearchStart]:
-    metadata = _entries(about.get("metadata"))
-    known: Mapping[str, Any] = {}
-    if not _OF_SEARCHES.isdisjoint(metadata):
-        known = {key: plain_scalar(metadata[key]) for key in _OF_SEARCHES if key in metadata}
-    return SNAPSHOTS.take(given, log), SearchStart(name, known, openinference_anchor(run_id))
 
 
 def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ModelStart]:
     metadata, invoked_with = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
     if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
-    beside: Any = None
-    if "documents" in invoked_with or "source_documents" in invoked_with:
-        beside = next((invoked_with[key] for key in _BESIDE if invoked_with.get(key) is not None), None)
+    beside: Any = invoked_with.get("documents")
     if beside is not None:
-        items = items_of(beside)
-        beside = SNAPSHOTS.take(beside, log) if items is None else take_each(items, log)
+        beside = take_each(items_of(beside) or [beside], log)
     model, provider = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
     start = ModelStart(name, model, provider, rewritten_documents(log), beside)
-    return take_prompt(given, log), start
-
-
-_OF_SEARCHES = frozenset({"data_source_id", "top_k"})
-_BESIDE = ("documents", "source_documents")  # the latter of Cohere's chat before 2024
+    return take_each(given, log), start
 
 
 def _entries(given: Any) -> Mapping[str, Any]:
-    if type(given) is dict:
-        return text_keyed(given) if given else _NOTHING
-    return text_keyed(given) if given is not None and issubclass(type(given), dict) else _NOTHING
-
-
-_NOTHING: Mapping[str, Any] = {}
+    return text_keyed(given) if given is not None and issubclass(type(given), dict) else {}
 
 
 def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapshot, Any]:
@@ -354,12 +323,22 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
     noted = note_error(error)
     if _key_of(run_id) == log.root:
         log.about["failed"] = True
-    elif noted.is_a(INTERRUPT):
+    elif noted.name in INTERRUPTS:
         log.about["interrupted"] = True
     return noted, openinference_anchor(run_id)
 
 
-_STARTS = {"tool": _tool, "retriever": _retriever, "model": _model}
+_STARTS: Mapping[str, Callable[[RequestLog, RunId, Any, str, Mapping[str, Any]], tuple[Snapshot, Any]]] = {
+    "tool": lambda log, _, given, name, about: (
+        SNAPSHOTS.take(given, log),
+        ToolStart(name, text_of(about.get("tool_call_id"))),
+    ),
+    "retriever": lambda log, run_id, given, name, _: (
+        SNAPSHOTS.take(given, log),
+        SearchStart(name, span=openinference_anchor(run_id)),
+    ),
+    "model": _model,
+}
 _ENDS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
     "tool": lambda log, _, output: (SNAPSHOTS.take(output, log), None),
     "retriever": lambda log, run_id, output: (take_found(output, log), openinference_anchor(run_id)),

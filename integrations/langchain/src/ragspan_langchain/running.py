@@ -12,13 +12,13 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing import anchor_of_span
 from ragspan.records import SpanAnchor
-from ragspan.safe_copy import bases_of, by_class, class_name
 
 RunId: TypeAlias = UUID | str
 
 OPENINFERENCE: Final = "openinference.instrumentation.langchain"  # its module; never imported here
 IS_BLIND: Final = sys.version_info < (3, 11)
 """LangChain cannot tell asynchronous functions where they are: a task takes no context there."""
+_node: ContextVar[UUID | None] = ContextVar("ragspan_langchain_node", default=None)
 
 
 def _callbacks() -> Any:
@@ -30,9 +30,6 @@ def enclosing_run_id() -> UUID | None:
     """The run whose function is calling; None outside of any."""
     found: UUID | None = getattr(_callbacks(), "parent_run_id", None)
     return _node.get() if found is None and IS_BLIND else found
-
-
-_node: ContextVar[UUID | None] = ContextVar("ragspan_langchain_node", default=None)
 
 
 def note_node(run_id: RunId, about: Mapping[str, Any]) -> None:
@@ -49,16 +46,12 @@ def handlers_around() -> Sequence[Any]:
 def tokens_are_delivered() -> bool:
     """Whether the caller gets a model's tokens although the calls in between are not streams.
 
-    That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
-    own beside ours for those.
+    LangChain and LangGraph then put a handler of their own beside ours: for a graph's stream of messages, for streams of events.
     """
     handlers = handlers_around()
-    return len(handlers) > 1 and any(map(_delivers_tokens, map(type, handlers)))
-
-
-@by_class
-def _delivers_tokens(kind: type) -> bool:
-    return any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
+    return len(handlers) > 1 and any(
+        base.__name__ == "_StreamingCallbackHandler" for each in handlers for base in type(each).__mro__
+    )
 
 
 def openinference_anchor(run_id: RunId) -> SpanAnchor | None:
@@ -68,19 +61,11 @@ def openinference_anchor(run_id: RunId) -> SpanAnchor | None:
     """
     if OPENINFERENCE not in sys.modules:
         return None
-    instrumentor = openinference()
     try:
-        span = None if instrumentor is None else instrumentor.get_span(run_id)
+        instrumentor = sys.modules[OPENINFERENCE].LangChainInstrumentor()
+        if not instrumentor.is_instrumented_by_opentelemetry:  # else it prints a complaint
+            return None
+        span = instrumentor.get_span(run_id)
         return None if span is None else anchor_of_span(span)
     except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
         return None
-
-
-def openinference() -> Any:
-    """OpenInference's instrumentor, which is never imported for that.
-
-    None while it does not instrument, for then it prints a complaint when it is asked for a span.
-    """
-    module = sys.modules.get(OPENINFERENCE)
-    instrumentor = None if module is None else getattr(module, "LangChainInstrumentor", None)
-    return instrumentor() if instrumentor and instrumentor().is_instrumented_by_opentelemetry is True else None

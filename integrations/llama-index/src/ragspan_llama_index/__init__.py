@@ -13,20 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["LlamaIndexChatClient", "RagspanCallbackHandler", "RagspanLlamaIndexInstrumentor"]
 
 # The framework takes seconds to import, and the instrumentor is loaded in processes that never use it.
-_HOMES = {
-    "LlamaIndexChatClient": "ragspan_llama_index.chat_client",
-    "RagspanCallbackHandler": "ragspan_llama_index.handler",
-    "RagspanLlamaIndexInstrumentor": "ragspan_llama_index.instrumentor",
-}
+_HOMES = dict(zip(__all__, ("chat_client", "handler", "instrumentor"), strict=True))
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

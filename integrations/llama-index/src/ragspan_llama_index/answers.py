@@ -87,11 +87,6 @@ def text_of_tokens(tokens: Sequence[Any]) -> str | None:
     return "".join(texts) if texts else text_of(tokens[-1])
 
 
-def _agent_text(own: Mapping[str, Any]) -> str | None:
-    text, structured = text_in(own.get("response")), own.get("structured_response")
-    return text if text or structured is None else _as_json(structured)
-
-
 def _text_in_blocks(own: Mapping[str, Any]) -> str | None:
     blocks = [fields_of(block) for block in items_of(own.get("blocks")) or ()]
     texts = [plain_text(each.get("text")) for each in blocks if plain_text(each.get("block_type")) == "text"]
@@ -100,9 +95,9 @@ def _text_in_blocks(own: Mapping[str, Any]) -> str | None:
 
 READERS: Final[Mapping[str | None, Callable[[Mapping[str, Any]], str | None]]] = {
     "Response": lambda own: plain_text(own.get("response")),
-    "PydanticResponse": lambda own: None if own.get("response") is None else _as_json(own["response"]),
+    "PydanticResponse": lambda own: _as_json(own.get("response")),
     "AgentChatResponse": lambda own: plain_text(own.get("response")),
-    "AgentOutput": _agent_text,
+    "AgentOutput": lambda own: text_in(own.get("response")) or _as_json(own.get("structured_response")),
     "ChatMessage": _text_in_blocks,
     "ChatResponse": lambda own: text_in(own.get("message")),
     "CompletionResponse": lambda own: plain_text(own.get("text")),
@@ -134,22 +129,26 @@ def _as_json(model: Any) -> str | None:
     """A structured answer as JSON, by its fields: a serializer of its class is not run."""
     taken = DATA.take(model, RequestLog())
     try:
-        return None if isinstance(taken, Opaque) else json.dumps(taken, ensure_ascii=False, separators=(",", ":"))
+        return (
+            None
+            if taken is None or isinstance(taken, Opaque)
+            else json.dumps(taken, ensure_ascii=False, separators=(",", ":"))
+        )
     except (TypeError, ValueError, RecursionError):
         return None
 
 
 def event_fields(event: Any) -> Mapping[str, Any]:
     """The fields of a workflow's event: those that its class declares, and those that were just given."""
-    return {**fields_of(event), **_entries_in(private_of(event).get("_data"))}
+    return {**fields_of(event), **entries_in(private_of(event).get("_data"))}
 
 
 def private_of(model: Any) -> Mapping[str, Any]:
     """What a model of pydantic keeps beside its fields."""
-    return _entries_in(in_slot(model, "__pydantic_private__"))
+    return entries_in(in_slot(model, "__pydantic_private__"))
 
 
-def _entries_in(value: Any) -> Mapping[str, Any]:
+def entries_in(value: Any) -> Mapping[str, Any]:
     return text_keyed(value) if value is not None and is_dict(value) else {}
 
 

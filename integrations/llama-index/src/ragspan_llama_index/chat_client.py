@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage as FrameworkMessage
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
-from pydantic import SecretStr
 
+from ragspan.arguments import instance
 from ragspan.capturing import suppressed
-from ragspan.exceptions import ConfigurationError
 from ragspan.judges import ChatMessage, Completion
-from ragspan.judges.llm import BlockingChatClient, EndpointCapabilities, at_temperature, completion_of
+from ragspan.judges.llm import BlockingChatClient, EndpointCapabilities, completion_of
 
 
 class LlamaIndexChatClient(BlockingChatClient):
@@ -32,16 +31,10 @@ class LlamaIndexChatClient(BlockingChatClient):
     """
 
     def __init__(self, llm: LLM) -> None:
-        if not isinstance(llm, LLM):
-            raise ConfigurationError(f"llm is of the class {type(llm).__name__}, but should be a model of LlamaIndex")
-        super().__init__()
+        instance(LLM, "a model of LlamaIndex").check("llm", llm)
         deaf = CallbackManager()  # made without handlers it would take those of the application
         deaf.set_handlers([])
-        self._llm = llm.model_copy(update={"callback_manager": deaf})
-        self._at_temperature: dict[float, LLM] = {}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({type(self._llm).__name__})"
+        super().__init__(llm, callback_manager=deaf)
 
     def ask(
         self,
@@ -51,9 +44,7 @@ class LlamaIndexChatClient(BlockingChatClient):
         temperature: float,
         capabilities: EndpointCapabilities,
     ) -> Completion:
-        llm = self._llm
-        if capabilities.takes("temperature"):
-            llm = at_temperature(llm, temperature, self._at_temperature)
+        llm = self.model_at(temperature, capabilities)
         parameters = capabilities.parameters(schema=schema, n=1, temperature=temperature)
         parameters.pop("temperature", None)  # as a parameter, many integrations leave it unread
         roles = {"system": llm.metadata.system_role}
@@ -61,10 +52,3 @@ class LlamaIndexChatClient(BlockingChatClient):
         with suppressed():
             response = llm.chat(given, **parameters)
         return completion_of((response.raw, response.additional_kwargs), response.message.content or "")
-
-    def secrets(self) -> Iterable[object]:
-        for name, value in vars(self._llm).items():
-            if isinstance(value, SecretStr):
-                yield value.get_secret_value()
-            elif "key" in name or "token" in name:
-                yield value

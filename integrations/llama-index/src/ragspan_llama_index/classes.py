@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from types import FrameType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ragspan.safe_copy import bases_of, by_class, class_name, in_class, own_of
@@ -115,27 +114,20 @@ def _module_of(kind: type) -> str:
 
 # Some of the framework's work answers nobody: an evaluator asks an engine, an index wants summaries outside of any query.
 
-_FIRST_FRAME = 5  # of the caller: before it come ragspan, the dispatcher and the wrapper of its decorator
+_CALLER = 4  # frames above: before it come ragspan, the dispatcher and the wrapper of its decorator
 _MOST_FRAMES = {"call": 4, "synthesis": 24, "chunks": 24}  # to look through, for each takes its time
-_EVALUATING = frozenset({"aevaluate", "evaluate"})
-_INDICES = "llama_index.core.indices."
+_ANSWERING_NOBODY = ("llama_index.core.indices.", "llama_index.core.evaluation.")
 
 
 def answers_nobody(role: Role) -> bool:
-    """Whether an outermost step is not a request; the code that calls it shows that. A bare search is none."""
+    """Whether an outermost step is not a request; the framework's module that calls it shows that. A bare search is none."""
     if role not in _MOST_FRAMES:
         return role in {"search", "postprocessing"}
-    try:
-        frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the frames before are not made then
-    except ValueError:  # the stack is not that deep
-        return False
+    frame = sys._getframe(_CALLER).f_back  # noqa: SLF001  the frames before are not made then
     for _ in range(_MOST_FRAMES[role]):
         if frame is None:
             return False
-        if role != "call":
-            if str(frame.f_globals.get("__name__")).startswith(_INDICES):
-                return True
-        elif frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
+        if str(frame.f_globals.get("__name__")).startswith(_ANSWERING_NOBODY):
             return True
         frame = frame.f_back
     return False

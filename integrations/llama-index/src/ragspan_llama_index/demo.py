@@ -20,11 +20,10 @@ class Handbook(BaseRetriever):
     """Searches the handbook."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = []
-        for page, score in find(query_bundle.query_str):
-            about: dict[str, Any] = {"metadata": {"source": page.name}, "excluded_llm_metadata_keys": ["source"]}
-            found.append(NodeWithScore(node=TextNode(id_=page.name, text=page.text, **about), score=score))
-        return found
+        return [
+            NodeWithScore(node=TextNode(id_=page.name, text=page.text), score=score)
+            for page, score in find(query_bundle.query_str)
+        ]
 
 
 class ScriptedModel(CustomLLM):
@@ -54,7 +53,7 @@ class LlamaIndexDemo:
     def answer(self, asked: Asked) -> str:
         """Let a query engine answer."""
         template = PromptTemplate(PROMPT.format(context="{context_str}", question="{query_str}"))
-        engine = RetrieverQueryEngine.from_args(
-            Handbook(), llm=ScriptedModel(response=asked.response), text_qa_template=template
+        model = ScriptedModel(response=asked.response)
+        return str(
+            RetrieverQueryEngine.from_args(Handbook(), llm=model, text_qa_template=template).query(asked.question)
         )
-        return str(engine.query(asked.question))

@@ -6,7 +6,6 @@ from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 
-from ragspan.config import is_enabled
 from ragspan.records import RecordSink
 from ragspan_llama_index.instrumentor import attach, detach
 from ragspan_llama_index.recorder import SpanRecorder
@@ -28,15 +27,12 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         ragspan.ConfigurationError: `sink` takes no records, or none is given and a `RAGSPAN_*` variable has a wrong value.
     """
 
+    _recorder: SpanRecorder | None = None
+
     def __init__(self, sink: RecordSink | None = None) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
-        self._recorder: SpanRecorder | None = None
         self._own_sink = sink
-        if not is_enabled():
-            return
-        from ragspan.defaults import sink_or_default
-
-        self._recorder = attach(self, sink_or_default(sink))
+        self._recorder = attach(self, sink)
 
     @property
     def open_spans(self) -> int:
@@ -56,7 +52,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_silent, (type(self),)) if self._recorder is None or self._own_sink is not None else (type(self), ())
+        is_silent = self._recorder is None or self._own_sink is not None
+        return (_silent, (type(self),)) if is_silent else (type(self), ())
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 
@@ -73,5 +70,4 @@ def _silent(kind: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
     """The copy of a handler with a sink of its own, which captures nothing."""
     copy = kind.__new__(kind)
     BaseCallbackHandler.__init__(copy, event_starts_to_ignore=[], event_ends_to_ignore=[])
-    copy._recorder = copy._own_sink = None  # noqa: SLF001  its own class
     return copy

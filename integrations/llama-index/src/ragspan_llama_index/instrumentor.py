@@ -40,10 +40,7 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
 
     def _instrument(self, **kwargs: Any) -> None:
         with set_up_or_off():
-            if is_enabled():
-                from ragspan.defaults import sink_or_default
-
-                attach(self, sink_or_default(kwargs.get("sink")))
+            attach(self, kwargs.get("sink"))
 
     def _uninstrument(self, **_: Any) -> None:
         detach(self)
@@ -57,14 +54,9 @@ class RagspanSpanHandler(BaseSpanHandler[BaseSpan]):
         # In the instance, where they hide the base class's methods: nothing then stands between dispatcher and recorder.
         vars(self).update(span_enter=recorder.span_enter, span_exit=recorder.span_exit, span_drop=recorder.span_drop)
 
-    @classmethod
-    def class_name(cls) -> str:
-        return "RagspanSpanHandler"
-
-    # The base class wants these; nothing calls them here.
-
     def new_span(self, *_: Any, **__: Any) -> None:
-        return None
+        """The base class wants it, and those below; nothing calls them here."""
+        return
 
     prepare_to_exit_span = prepare_to_drop_span = new_span
 
@@ -76,12 +68,8 @@ class RagspanEventHandler(BaseEventHandler):
         super().__init__()
         vars(self).update(handle=recorder.event)  # as above
 
-    @classmethod
-    def class_name(cls) -> str:
-        return "RagspanEventHandler"
-
-    def handle(self, *_: Any, **__: Any) -> None:  # the base class wants it; nothing calls it here
-        pass
+    def handle(self, *_: Any, **__: Any) -> None:
+        """The base class wants it; nothing calls it here."""
 
 
 class _Attachment(NamedTuple):
@@ -97,8 +85,16 @@ _attachments: list[_Attachment] = []
 _lock = threading.Lock()
 
 
-def attach(owner: object, sink: RecordSink) -> SpanRecorder:
-    """Have this sink get every request from now on. Owners of the same sink share its handlers."""
+def attach(owner: object, sink: RecordSink | None) -> SpanRecorder | None:
+    """Have this sink, or the default one, get every request from now on. Owners of the same sink share its handlers.
+
+    None where ragspan is switched off.
+    """
+    if not is_enabled():
+        return None
+    from ragspan.defaults import sink_or_default
+
+    sink = sink_or_default(sink)
     with _lock:
         attachment = next((each for each in _attachments if each.recorder.sink is sink), None)
         if attachment is None:
@@ -107,8 +103,7 @@ def attach(owner: object, sink: RecordSink) -> SpanRecorder:
             _attachments.append(attachment)
             get_dispatcher().add_span_handler(attachment.handler)
             get_dispatcher().add_event_handler(attachment.listener)
-        if not any(each is owner for each in attachment.owners):
-            attachment.owners.append(owner)
+        attachment.owners[:] = [*(each for each in attachment.owners if each is not owner), owner]
     add_context_recorder(_record_contexts)
     add_request_finder(_request_around)
     return attachment.recorder
@@ -119,30 +114,24 @@ def detach(owner: object) -> None:
     with _lock:
         for attachment in [*_attachments]:
             attachment.owners[:] = [one for one in attachment.owners if one is not owner]
-            if attachment.owners:
-                continue
-            _attachments.remove(attachment)
-            root = get_dispatcher()
-            # New lists: threads that are just telling the handlers of the old ones must not miss any.
-            root.span_handlers = [each for each in root.span_handlers if each is not attachment.handler]
-            root.event_handlers = [each for each in root.event_handlers if each is not attachment.listener]
-            attachment.recorder.close()
+            if not attachment.owners:
+                _attachments.remove(attachment)
+                root = get_dispatcher()
+                # New lists: threads that are just telling the handlers of the old ones must not miss any.
+                root.span_handlers = [each for each in root.span_handlers if each is not attachment.handler]
+                root.event_handlers = [each for each in root.event_handlers if each is not attachment.listener]
+                attachment.recorder.close()
 
 
 def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
     """Note contexts for the span that the caller runs in; False outside of any that is followed."""
     span_id = active_span_id.get()
-    if span_id is None:
-        return False
-    taken = [attachment.recorder.record_contexts(span_id, contexts) for attachment in _attachments]
+    taken = [each.recorder.record_contexts(span_id, contexts) for each in _attachments if span_id is not None]
     return any(taken)
 
 
 def _request_around(sink: RecordSink) -> OuterRun | None:
     """The step that the caller is in, of a request for this sink."""
     span_id = active_span_id.get()
-    if span_id is not None:
-        for each in _attachments:
-            if each.recorder.sink is sink:
-                return each.recorder.around(span_id)
-    return None
+    recorder = next((each.recorder for each in _attachments if each.recorder.sink is sink), None)
+    return None if span_id is None or recorder is None else recorder.around(span_id)

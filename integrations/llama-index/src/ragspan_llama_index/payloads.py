@@ -19,9 +19,9 @@ from ragspan.request import (
     notes_of,
     reports_search,
 )
-from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, text_keyed, texts_among
+from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, texts_among
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.answers import DATA, event_fields, kind_of, text_in, text_of, word_of
+from ragspan_llama_index.answers import DATA, entries_in, event_fields, kind_of, text_in, text_of, word_of
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.nodes import documents_of, nodes_among
 
@@ -98,7 +98,7 @@ def message_of(message: Any, log: RequestLog) -> PayloadMessage:
             end = held[-_TAIL:].decode("ascii", "replace") if type(held) is bytes else word_of(held) or "file"
             unread.append(end[-_TAIL:])
     calls, role = _calls_of(own, log), word_of(own.get("role"))
-    call_id = plain_text(_entries(own.get("additional_kwargs")).get("tool_call_id"))
+    call_id = plain_text(entries_in(own.get("additional_kwargs")).get("tool_call_id"))
     log.parts += 4 + len(texts) + 4 * len(calls)
     content = texts[0] if len(texts) == 1 else "\n".join(texts)
     role = "human" if role is None else ROLES.get(role, role)
@@ -108,14 +108,13 @@ def message_of(message: Any, log: RequestLog) -> PayloadMessage:
 def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
     """The tool calls in a message as the framework has them, or as its provider has; an agent's prompts repeat them."""
     blocks = [block for block in items_of(own.get("blocks")) or () if "tool_name" in fields_of(block)]
-    given = None if blocks else _entries(own.get("additional_kwargs")).get("tool_calls")
+    given = None if blocks else entries_in(own.get("additional_kwargs")).get("tool_calls")
     calls = []
     for call in blocks or (items_of(given) if is_list(given) else None) or ():
         known = log.kept.get(id(call))
         if known is None or type(known[1]) is not Call:
-            own = text_keyed(call) if is_dict(call) else fields_of(call)
-            inner = own.get("function")
-            function: Mapping[str, Any] = _entries(inner) or fields_of(inner)
+            own = entries_in(call) or fields_of(call)
+            function = entries_in(own.get("function")) or fields_of(own.get("function"))
             arguments = (own.get("tool_kwargs"), function.get("arguments"), own.get("input"))
             taken = Call(
                 _first_text({**function, **own}, ("tool_name", "name")),
@@ -125,10 +124,6 @@ def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
             known = log.kept[id(call)] = (call, taken)
         calls.append(known[1])
     return calls
-
-
-def _entries(value: Any) -> Mapping[str, Any]:
-    return text_keyed(value) if value is not None and is_dict(value) else {}
 
 
 def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
@@ -214,7 +209,7 @@ def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
     if "args" in arguments:
         given = next(iter(items_of(arguments["args"]) or ()), None)
     if is_dict(named) and named:  # what else than plain values a tool is given does not come from a model
-        given = {key: value for key, value in _entries(named).items() if any(type(value) is one for one in _PLAIN)}
+        given = {key: value for key, value in entries_in(named).items() if any(type(value) is one for one in _PLAIN)}
     elif type(given) is not str and type(given) is not dict:
         given = None
     return Noted(DATA.take(given, log), ToolStart(name or facts.name))
@@ -224,7 +219,7 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
     given = None
     for name, value in arguments.items():
         if name == "kwargs":  # the framework's wrapper of `complete` names no argument
-            given = _entries(value).get("prompt")
+            given = entries_in(value).get("prompt")
         elif name != "args" or value:
             given = value[0] if name == "args" else value
             break
@@ -233,7 +228,7 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
 
 
 def _start_of_asking(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
-    values = texts_among(_entries(arguments.get("prompt_args")).values())
+    values = texts_among(entries_in(arguments.get("prompt_args")).values())
     return Noted(None, facts.name, list(map(log.count, values)))
 
 

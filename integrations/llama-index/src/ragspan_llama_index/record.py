@@ -6,11 +6,10 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import pairwise
 from typing import Any
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
-from ragspan.messages import NotedError
+from ragspan.messages import LEFT
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.request import (
     Document,
@@ -32,7 +31,6 @@ from ragspan.request import (
     tree_of,
     unescaped,
 )
-from ragspan_llama_index.classes import UUID_LENGTH
 from ragspan_llama_index.nodes import text_shown
 from ragspan_llama_index.streams import Stream
 
@@ -50,14 +48,11 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     if about.get("is_run") and tree.noted is None and not tree.output:  # it gave its answer as events
         said = (step.said for step in reversed(tree.answering_models) if step.tokens)
         tree.output = next(filter(None, said), None)
-    in_block = []
-    if (
-        log.grouped
-    ):  # what engines answered in the block, and the last model that was asked by itself: all may be in the answer
-        top = [step for step in tree.steps if step.parent is None]
-        in_block = [step.output for step in top if type(step) in _ENGINES and isinstance(step.output, str)]
-        in_block += [step.said for step in top if isinstance(step, ModelStep)][-1:]
-        tree.output = "\n".join(in_block) or tree.output
+    # Of a block: what engines answered, and the last model that was asked by itself. All may be in the answer.
+    top = [step for step in tree.steps if step.parent is None and log.grouped]
+    in_block = [step.output for step in top if type(step) in _ENGINES and isinstance(step.output, str)]
+    in_block += [step.said for step in top if isinstance(step, ModelStep)][-1:]
+    tree.output = "\n".join(in_block) or tree.output
     record = record_of(tree)
     if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
         return None  # a run that did other work: it read documents in, say
@@ -91,9 +86,7 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) ->
         if isinstance(step.output, FilledPrompt) and not step.output.messages and step.parent is not None:
             messages = [part for model in models if model.is_within(step.parent) for part in model.messages]
             step.output.messages = messages or [PayloadMessage("human", "\n\n".join(texts_in(step.inputs)))]
-        elif (
-            isinstance(step, SynthesisStep) and step.inputs == [] and not any(model.is_within(step) for model in models)
-        ):
+        elif isinstance(step, SynthesisStep) and step.inputs == [] and not any(each.is_within(step) for each in models):
             tree.found_nothing = True
             filtered = RerankStep(name="", parent=step, started_ns=step.started_ns, is_filter=True)
             tree.end(tree.begin(filtered), step.ended_ns, [])
@@ -157,18 +150,12 @@ def _answers_in(
 # What the events left for later
 
 
-def _read(log: RequestLog) -> RequestLog:
+def _read(log: RequestLog) -> RequestLog:  # noqa: C901  each event once
     """The log with texts in place of streams, and with nodes as the framework writes them."""
     read = copy.copy(log)
     read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
     history = log.history
     starts = {event.run: event for event in history if event.kind is EventKind.START}
-    models = [event for event in starts.values() if isinstance(event.about, ModelStart)]
-    left_out = set()
-    for outer, inner in pairwise(models):  # asynchronous streams that only read a synchronous one, as by default
-        method = str(inner.run)[len(inner.about.name) + 1 : -UUID_LENGTH]
-        if method.startswith("stream") and str(outer.run).startswith(f"{inner.about.name}.a{method}-"):
-            left_out.add(outer.run)
     if log.streams:
         read.streams = {**log.streams, **_streams_of_models(history)}
     for event in list(starts.values()):
@@ -179,33 +166,7 @@ def _read(log: RequestLog) -> RequestLog:
                 known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in event.payload
             ]
             starts[event.run] = event._replace(payload=given)
-    _note_written(history, starts)
-    read.events = [tuple(_read_event(event, starts, read)) for event in history if event.run not in left_out]
-    return read
-
-
-def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -> Event:
-    kind, payload = event.kind, event.payload
-    if isinstance(payload, Stream):
-        if event.run == log.root and (payload.aborted or payload.noted is not None):
-            return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
-        return event._replace(payload=payload.text())
-    if kind is EventKind.START:
-        return starts[event.run]
-    if kind is EventKind.FILLED:
-        return event._replace(payload={str(place): text for place, text in enumerate(payload)})
-    if kind is EventKind.REREAD:
-        return event._replace(payload=[(document, text) for document, text, _ in payload])
-    if kind is EventKind.READ and event.run in log.streams:
-        payload.content = (
-            "".join(text for text in log.streams[event.run].tokens if isinstance(text, str)) or payload.content
-        )
-    return event
-
-
-def _note_written(history: Iterable[Event], starts: Mapping[RunKey, Event]) -> None:
-    """Note how a synthesizer, or else the node's own template, writes each node for a model."""
-    filled: dict[RunKey, Any] = {}
+    filled: dict[RunKey, Any] = {}  # how a synthesizer, or else the node's own template, writes each node for a model
     for event in history:
         if event.kind is EventKind.FILLED:
             filled.setdefault(event.run, event.payload)  # later it only packs or shortens them
@@ -214,10 +175,30 @@ def _note_written(history: Iterable[Event], starts: Mapping[RunKey, Event]) -> N
                 if template is not None and document.written is None:
                     document.written = text_shown(text, document.metadata, template)
     for run, texts in filled.items():
-        given = [pair for found in documents_in(starts[run].payload) for pair in found] if run in starts else []
-        if len(given) == len(texts):
-            for (document, _), text in zip(given, texts, strict=True):
+        pairs = [pair for found in documents_in(starts[run].payload) for pair in found] if run in starts else []
+        if len(pairs) == len(texts):
+            for (document, _), text in zip(pairs, texts, strict=True):
                 document.written = text
+    read.events = [tuple(_read_event(event, starts, read)) for event in history]
+    return read
+
+
+def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -> Event:
+    kind, payload = event.kind, event.payload
+    if isinstance(payload, Stream):
+        if event.run == log.root and (payload.aborted or payload.noted is not None):
+            return event._replace(kind=EventKind.ERROR, payload=payload.noted or LEFT)
+        return event._replace(payload=payload.text())
+    if kind is EventKind.START:
+        return starts[event.run]
+    if kind is EventKind.FILLED:
+        return event._replace(payload={str(place): text for place, text in enumerate(payload)})
+    if kind is EventKind.REREAD:
+        return event._replace(payload=[(document, text) for document, text, _ in payload])
+    if kind is EventKind.READ and event.run in log.streams:
+        tokens = [text for text in log.streams[event.run].tokens if isinstance(text, str)]
+        payload.content = "".join(tokens) or payload.content
+    return event
 
 
 def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:

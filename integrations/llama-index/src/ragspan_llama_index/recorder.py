@@ -9,29 +9,22 @@ from sys import modules
 from time import time_ns
 from typing import Any
 
+from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream
-from ragspan.messages import NotedError, note_error
-from ragspan.records import RecordSink, RetrievedContext
+from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream, current_anchor
+from ragspan.messages import LEFT, note_error
+from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
 from ragspan_llama_index.classes import GENERATOR, UUID_LENGTH, ClassFacts, Role, answers_nobody, facts_about
 from ragspan_llama_index.nodes import documents_now, documents_of
-from ragspan_llama_index.openinference import OPENINFERENCE, is_active, span_of
 from ragspan_llama_index.payloads import STARTS, Noted, end_of_model, end_of_tool, texts_given
 from ragspan_llama_index.record import record_of_log, tree_inside
-from ragspan_llama_index.streams import (
-    Place,
-    Stream,
-    StreamListener,
-    output_or_stream,
-    reader_or_maker,
-    streams_of,
-    watch_chat,
-)
+from ragspan_llama_index.streams import Place, Stream, StreamListener, output_or_stream, streams_of, watch_chat
 
+_OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
 _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), True),
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), False),
@@ -51,14 +44,11 @@ class SpanRecorder:
 
     Args:
         sink: gets a capture of each request.
-        limits: of the requests that are open, as `OpenRequests` has them.
     """
 
-    def __init__(self, sink: RecordSink, **limits: Any) -> None:
+    def __init__(self, sink: RecordSink) -> None:
         self.sink = sink
-        self._requests: OpenRequests[Place] = OpenRequests(
-            sink, record_of_log, tree_inside, on_end=self._on_end, **limits
-        )
+        self._requests: OpenRequests[Place] = OpenRequests(sink, record_of_log, tree_inside, on_end=self._on_end)
         self._live = self._requests.live
 
         def finish(stream: Stream) -> None:
@@ -92,8 +82,10 @@ class SpanRecorder:
                 role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
                     stream = self._pulled.get()
-                    if stream is not None and stream.place is not None:
-                        place = reader_or_maker(place, stream.place)
+                    if stream is not None and (maker := stream.place) is not None:  # where the token is made, or read
+                        is_same = place is not None and place[0] is maker[0]
+                        if place is None or not is_same or (maker[2] == "synthesis" and not place[3]):
+                            place = maker
                     place = place or self._place_at_top(role, id_, parent_id, tags)
                     if place is None:
                         return
@@ -109,11 +101,49 @@ class SpanRecorder:
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
-    def span_exit(self, id_: str, *, result: Any | None = None, **_: Any) -> None:
+    def span_exit(self, id_: str, *, result: Any = None, **__: Any) -> None:  # noqa: C901, PLR0912  on the request path
         try:
             place = self._live.get(id_)
-            if place is not None and place[1] == id_:
-                self._note_end(place, result)
+            if place is None or place[1] != id_:
+                return
+            log, _, role, _, beside = place
+            ended_ns, noted = time_ns(), _NOTHING
+            try:
+                if role == "model":
+                    if kind_of(result) == GENERATOR:  # its words come later, past its span
+                        self._live[id_] = (*place[:4], [])
+                        return
+                    noted = end_of_model(result, log)
+                elif role == "search" or role == "postprocessing":  # noqa: PLR1714  a set takes longer
+                    noted = Noted(documents_of(result, log))
+                elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
+                    noted = Noted(output_or_stream(place, result, self._listener))
+                    if role == "synthesis":
+                        if beside:  # it wrote its nodes down in a way of its own
+                            log.about["reread"] = True
+                    elif not beside:  # it asked models only: what it found was found in a way that no span shows
+                        found = documents_of(fields_of(result).get("source_nodes"), log)
+                        log.note(EventKind.DOCUMENTS, id_, None, found, "source_nodes")
+                elif role == "tool":
+                    noted = end_of_tool(result, log)
+                elif role == "chat writer":
+                    beside.complete()
+            except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
+                self._requests.report(problem)
+            if id_ != log.root:
+                log.events.append((EventKind.END, id_, None, ended_ns, noted.payload, noted.about))
+                return
+            if log.span_finder is not None:
+                log.find_span()
+            if result is None and "is_run" in log.about:  # so ends a run that its caller cancels
+                log.note(EventKind.ERROR, id_, None, LEFT)
+            else:
+                log.events.append((EventKind.END, id_, None, ended_ns, noted.payload, None))
+                if isinstance(noted.payload, Stream):
+                    log.about["awaited"] = noted.payload
+                    if not noted.payload.over:  # it may just have ended in another thread
+                        return
+            self._requests.finish(log)
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -122,16 +152,12 @@ class SpanRecorder:
             place = self._live.get(id_)
             if place is None:
                 return
-            error = GeneratorExit() if err is None else err
-            log = place[0]
-            is_step = place[1] == id_
-            is_shown = is_step and (
-                place[2] not in _ANSWERING or id_ == log.root
-            )  # others hand on what an inner step tells
-            noted = note_error(error) if is_shown else NotedError(type(error), "", ())
+            error, log, is_step = GeneratorExit() if err is None else err, place[0], place[1] == id_
+            # Others hand on what an inner step tells.
+            is_shown = is_step and (place[2] not in _ANSWERING or id_ == log.root)
             if is_step and place[2] == "chat writer":
                 place[4].fail(error)
-            log.note(EventKind.ERROR, id_, None, noted)
+            log.note(EventKind.ERROR, id_, None, note_error(error, with_message=is_shown))
             if id_ == log.root:
                 self._requests.finish(log)
         except Exception as problem:  # noqa: BLE001
@@ -206,25 +232,19 @@ class SpanRecorder:
             if type(given) is not dict or given:
                 log.about["metadata"] = own = kept_entries(given, texts=log.texts)
                 log.parts += 3 * len(own)
-            if OPENINFERENCE in modules and is_active():
-                log.look_for_span(lambda: span_of(span_id))
+            if _OPENINFERENCE in modules:
+                log.look_for_span(lambda: _span_of(span_id))
         return log, None, None, False, None
 
     def _enter(  # noqa: C901, PLR0912  on the request path, where each call takes its time
-        self,
-        role: Role,
-        facts: ClassFacts,
-        place: Place,
-        span_id: str,
-        arguments: Mapping[str, Any],
-        instance: Any,
+        self, role: Role, facts: ClassFacts, place: Place, span_id: str, arguments: Mapping[str, Any], instance: Any
     ) -> Place:
         """A step begins in a request, or a part of a step that does what it does."""
         log, step_id, around, inside_synthesis, others = place
         if inside_synthesis or around in _SYNTHESIS:
             if (
                 role == "chunks" and around == "synthesis"
-            ):  # it wrote its nodes for the model; later it packs or shortens
+            ):  # its nodes as written for the model; later it packs or shortens
                 log.events.append((EventKind.FILLED, step_id, None, time_ns(), texts_given(arguments, log), None))
                 if others:
                     others.clear()
@@ -257,52 +277,6 @@ class SpanRecorder:
             self._requests.give_up(log)
         return log, span_id, "synthesis" if role == "chunks" else role, inside_synthesis, beside
 
-    # Ends
-
-    def _note_end(self, place: Place, result: Any) -> None:  # noqa: C901, PLR0912  as above
-        """Note what a step returned."""
-        log, step_id, role, _, beside = place
-        span_id, ended_ns = step_id or "", time_ns()
-        noted = _NOTHING
-        try:
-            if role == "model":
-                if kind_of(result) == GENERATOR:  # its words come later, past its span
-                    self._live[span_id] = (*place[:4], [])
-                    return
-                noted = end_of_model(result, log)
-            elif role == "search" or role == "postprocessing":  # noqa: PLR1714  a set takes longer
-                noted = Noted(documents_of(result, log))
-            elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
-                noted = Noted(output_or_stream(place, result, self._listener))
-                if role == "synthesis":
-                    if beside:  # it wrote its nodes down in a way of its own
-                        log.about["reread"] = True
-                elif not beside:  # it asked models only: what it found was found in a way that no span shows
-                    found = documents_of(fields_of(result).get("source_nodes"), log)
-                    log.note(EventKind.DOCUMENTS, span_id, None, found, "source_nodes")
-            elif role == "tool":
-                noted = end_of_tool(result, log)
-            elif role == "chat writer":
-                beside.complete()
-        except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
-            self._requests.report(problem)
-        if span_id != log.root:
-            log.events.append((EventKind.END, span_id, None, ended_ns, noted.payload, noted.about))
-            return
-        if log.span_finder is not None:
-            log.find_span()
-        if result is None and "is_run" in log.about:
-            log.note(
-                EventKind.ERROR, span_id, None, NotedError(GeneratorExit, "", ())
-            )  # so ends a run that its caller cancels
-        else:
-            log.events.append((EventKind.END, span_id, None, ended_ns, noted.payload, None))
-            if isinstance(noted.payload, Stream):
-                log.about["awaited"] = noted.payload
-                if not noted.payload.over:  # it may just have ended in another thread
-                    return
-        self._requests.finish(log)
-
     def _on_end(self, log: RequestLog) -> None:
         """The request is over: forget its streams, and read nodes again where the answer may rest on them."""
         if log.streams:
@@ -313,3 +287,15 @@ class SpanRecorder:
                 log.note(EventKind.REREAD, "", None, documents_now(log))
         except Exception as problem:  # noqa: BLE001  a program's own class
             self._requests.report(problem)
+
+
+def _span_of(span_id: str) -> SpanAnchor | None:
+    """The span that OpenInference made for this span of the framework, if it has it open by now."""
+    for handler in get_dispatcher().span_handlers:
+        if type(handler).__module__.startswith("openinference."):
+            try:
+                span = handler.open_spans.get(span_id)  # the framework's base class has a place for them
+                return None if span is None else current_anchor(span.context)
+            except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
+                return None
+    return None

@@ -1,8 +1,8 @@
 """Answers that are streamed: what is noted of one, and how it is watched while its user reads it.
 
-The user's stream stays one of its kind, as lazy as it was. What watches holds the framework's stream and nothing else of the
-response; a weak reference shows when the user drops it. A stream may end in any thread, and in the collector: nothing here waits,
-takes a lock or raises. Context variables are set and put back between two tokens, never across one.
+The user's stream stays a generator, as lazy as it was. What watches holds the framework's stream and nothing else of the response;
+a weak reference shows when the user drops it. A stream may end in any thread, and in the collector: nothing here waits, takes a
+lock or raises. Context variables are set and put back between two tokens, never across one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeAlias
 
-import wrapt
-
 from ragspan.capturing import RequestLog, Snapshot, TokenStream
-from ragspan.messages import NotedError, is_abandonment, note_error
+from ragspan.messages import ErrorReport, is_abandonment, note_error
 from ragspan.safe_copy import fields_of, has_plain_dict, in_class, is_list, items_of, replace_field
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import READERS, answer_in, kind_of, output_of, text_of, text_of_tokens
@@ -52,7 +50,7 @@ class Stream(TokenStream):
         self.is_watched = True
         self.over = False
         self.aborted = False
-        self.noted: NotedError | None = None
+        self.noted: ErrorReport | None = None
         self.pulled = listener.pulled
         self._on_end: Callable[[Stream], None] | None = listener.on_end
         self._last: Any = None
@@ -139,13 +137,6 @@ def streams_of(log: RequestLog) -> list[Stream]:
     return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
 
 
-def reader_or_maker(reader: Place | None, maker: Place) -> Place:
-    """The place of a span that begins while a token is made: that of the token's maker, or that of its reader."""
-    if reader is None or reader[0] is not maker[0]:
-        return maker
-    return maker if maker[2] == "synthesis" and not reader[3] else reader
-
-
 # Results
 
 
@@ -167,7 +158,7 @@ def output_or_stream(place: Place, result: Any, listener: StreamListener) -> Sna
         watching = _watched(source, stream, stream.add, is_async=kind == "AsyncStreamingResponse")
         if watching is None:  # a list, say: it is all there
             return text_of_tokens(items_of(source) or ()) if is_list(source) else None
-        return stream.follow(_inside(watching)) if replace_field(part, "response_gen", watching) else None
+        return stream.follow(watching) if replace_field(part, "response_gen", watching) else None
     if kind == CHAT_STREAM:  # its user reads the model's stream where no writer does
         return watch_chat(place, part, listener, only_known=fields_of(part).get("is_writing_to_memory") is not False)
     if kind == GENERATOR:  # the framework's own, or fed by one; a generator of the program's own is not watched
@@ -191,76 +182,28 @@ def watch_chat(place: Place, response: Any, listener: StreamListener, *, only_kn
 
 
 def _known(log: RequestLog, source: Any) -> Stream | None:
-    """The stream that is watched already."""
-    streams = streams_of(log) if log.streams else ()
-    return next((known for known in streams if known.belongs_to(_inside(source))), None)
+    """The stream that is watched already, bare or in another instrumentation's wrapper."""
+    if not log.streams:
+        return None
+    bare = getattr(source, "__wrapped__", source)
+    return next((known for known in streams_of(log) if known.belongs_to(bare)), None)
 
 
-def _inside(source: Any) -> Any:
-    """What takes the tokens out of a stream that is watched, bare or in another instrumentation's wrapper."""
-    return getattr(source, "_self_watching", source)
+# What stands in for the framework's streams
 
 
 def _watched(source: Any, stream: Stream, note: Callable[[Any], None], *, is_async: bool) -> Any:
-    """The same stream, giving its tokens to `note`, a method of `stream`; None if it cannot be watched.
+    """A generator of the same tokens that gives each to `note`, a method of `stream`; None if it cannot be watched.
 
     `is_async` is what its response says. The source does not show it: other instrumentations put in objects that look
     like both kinds.
     """
     if in_class(type(source), "__anext__" if is_async else "__next__") is None:
         return None
-    if is_async:
-        return _WatchedAsync(source, stream, _noting_async(source, stream, note))
-    return _Watched(source, stream, _noting(source, stream, note))
-
-
-# What stands in for the framework's streams
-
-
-class _Proxy(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
-    """A generator or iterator, and everything else that it is; `watching` takes the tokens out of it."""
-
-    def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
-        super().__init__(source)
-        self._self_stream = stream
-        self._self_watching = watching
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
-
-
-class _Watched(_Proxy):
-    """A stream that is read in a thread."""
-
-    def __iter__(self) -> Any:
-        return self._self_watching  # a proxy takes longer than the rest, for each token
-
-    def __next__(self) -> Any:
-        return next(self._self_watching)
-
-    def close(self) -> None:
-        self._self_stream.abandon()
-        self._self_watching.close()
-        self.__wrapped__.close()
-
-
-class _WatchedAsync(_Proxy):
-    """A stream that is read in an event loop."""
-
-    def __aiter__(self) -> Any:
-        return self._self_watching
-
-    def __anext__(self) -> Any:
-        return self._self_watching.__anext__()
-
-    async def aclose(self) -> None:
-        self._self_stream.abandon()
-        await self._self_watching.aclose()
-        await self.__wrapped__.aclose()
+    return (_noting_async if is_async else _noting)(source, stream, note)
 
 
 def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generator[Any, Any, Any]:
-    """The tokens of a stream, each given to `note`, a method of the stream."""
     advance: Callable[[], Any] = source.__next__
     tokens, are_texts, pulled = stream.tokens, note == stream.add, stream.pulled
     while True:

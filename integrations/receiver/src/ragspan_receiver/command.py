@@ -19,7 +19,6 @@ from ragspan.engine.threads import DaemonThreads, Deadline
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan_receiver.grpc_server import GRPCServer
-from ragspan_receiver.intake import Intake
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
 from ragspan_receiver.traces import BufferLimits
@@ -65,9 +64,8 @@ def worker(
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """
     settings = replace(
-        settings_with(metrics=metrics, judge=judge),
-        spans="scores",  # the answers' spans are there already
-    )
+        settings_with(metrics=metrics, judge=judge), spans="scores"
+    )  # the answers' spans are there already
     if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
         settings = replace(settings, emitters=_CONSOLE)
     limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
@@ -97,13 +95,12 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     receiver = Receiver(sink, retrieval_tools=settings.retrieval_tools, is_sampled=is_sampled, limits=limits)
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)
-    intake = Intake(receiver)
     servers: list[HTTPServer | GRPCServer] = []
     try:
         shown = []
         for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
             if address is not None:
-                server: HTTPServer | GRPCServer = make(intake, address)
+                server: HTTPServer | GRPCServer = make(receiver, address)
                 servers.append(server)
                 await server.start()
                 where = shown_address(host_and_port(address)[0], server.port)
@@ -120,9 +117,8 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
     finally:
         await asyncio.gather(*(server.stop() for server in servers))
-    sending = DaemonThreads(1, name="ragspan-exit").submit(
-        providers.shutdown
-    )  # what takes longer ends with the process
+    # What takes longer ends with the process.
+    sending = DaemonThreads(1, name="ragspan-exit").submit(providers.shutdown)
     done, _ = await asyncio.wait([asyncio.wrap_future(sending)], timeout=max(deadline.remaining, _LAST_WORDS))
     lost = "" if done else ", the last scores could not be sent in time"
     typer.echo(f"ragspan worker: {_summary(receiver.figures())}{lost}", err=True)
@@ -131,12 +127,10 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
 def _summary(figures: Mapping[str, Any]) -> str:
     """What became of all that was taken."""
     traces, answers = figures.get("traces.ended", 0), figures.get("answers", {})
-    parts = [
-        f"{counted(traces, 'trace')}, {counted(figures.get('records', 0), 'answer')} in {'it' if traces == 1 else 'them'}"
-    ]
-    parts += [
-        f"{counted(number, 'answer')} dropped ({reason})" for reason, number in answers.get("dropped", {}).items()
-    ]
+    found = f"{counted(figures.get('records', 0), 'answer')} in {'it' if traces == 1 else 'them'}"
+    parts = [counted(traces, "trace"), found]
+    dropped = answers.get("dropped", {})
+    parts += [f"{counted(number, 'answer')} dropped ({reason})" for reason, number in dropped.items()]
     for name, words in (("traces.cut_off", "cut off"), ("traces.abandoned", "not read in time")):
         parts += [f"{counted(figures[name], 'trace')} {words}"] if figures.get(name) else []
     parts += [f"{counted(figures['requests.refused'], 'request')} refused"] if "requests.refused" in figures else []

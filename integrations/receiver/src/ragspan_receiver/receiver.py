@@ -6,11 +6,12 @@ What was taken is submitted when the sink has room for it, so that it pushes out
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -23,16 +24,23 @@ from ragspan.engine.threads import Deadline
 from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
+from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import records_of
-from ragspan_receiver.spans import Batch, RefusedError, decoded
+from ragspan_receiver.spans import Batch, RefusedError, batch_of, decoded
 from ragspan_receiver.traces import BufferLimits, OpenTraces, Trace
 
-_logger = logging.getLogger("ragspan")
+MAX_BODY = 16 * 1024 * 1024
+"""Bytes of a request's body, before and after it is unpacked."""
+MAX_JSON = 8 * 1024 * 1024
+"""Bytes of a body in JSON."""
+_MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
+_AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
+_ROOM = 8.0  # seconds that a sender waits for room before it has to try again; exporters wait for ten
 _TICK = 0.1  # seconds between two looks for traces that have ended
 _LOOK = 0.005  # seconds between two looks whether the sink has room
+_LOOK_FOR_ROOM = 0.05  # seconds between two looks whether spans are taken
 _PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
 _SINKS_SHARE = 0.35  # of the time to stop, which the sink has for what it holds when reading ends
-_TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
     "requests.refused": "the receiver is full: %s refused so far, and their senders asked to try again",
     "traces.too_large": "%s so far had more spans or bytes than a trace may have: not scored",
@@ -72,12 +80,15 @@ class Receiver:
         self._stopped = threading.Event()
         self._taking = threading.Lock()
         """Of who takes a request, and of who ends all traces."""
-        self._logged: dict[str, tuple[int, float]] = {}
+        self._log, self._told = ThrottledLog(), Counter[str]()
         self._to_read: deque[Trace] = deque()
         """Traces that have ended, the oldest first."""
         self._to_submit: deque[RagRecord] = deque()
         """Answers of the first of them."""
         self.traces = OpenTraces(limits or BufferLimits(), clock)
+        self.held = 0
+        """Bytes of requests under way."""
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ragspan-intake")
 
     @property
     def is_stopped(self) -> bool:
@@ -123,6 +134,43 @@ class Receiver:
             response.partial_success.error_message = "these spans have no valid id, or their traces are too large"
         return response
 
+    # Called by the servers, in one event loop
+
+    @contextmanager
+    def holding(self) -> Iterator[Callable[[int], None]]:
+        """Gives a function that counts bytes of one request, until the block ends; it raises a `RefusedError` if they are too many."""
+        size = 0
+
+        def grow(more: int) -> None:
+            nonlocal size
+            size += more
+            self.held += more
+            if self.held > _MAX_HELD and more > 0:
+                self.refuse()
+
+        try:
+            yield grow
+        finally:
+            self.held -= size
+
+    async def wait_for_room(self) -> None:
+        """Wait until spans are taken; raises a `RefusedError` if they are not in time, or will not be again."""
+        deadline = Deadline(_ROOM)
+        while not self.is_ready:  # other threads make room
+            if self.is_stopped or not deadline.remaining:
+                self.refuse()
+            await asyncio.sleep(_LOOK_FOR_ROOM)
+
+    async def take_body(
+        self, body: bytes | bytearray, *, is_json: bool = False, is_packed: bool = False
+    ) -> ExportTraceServiceResponse:
+        """Take a request, in protobuf or JSON, plain or packed by gzip or zlib; raises a `RefusedError` if it is not taken."""
+        read = partial(batch_of, most=MAX_JSON if is_json else MAX_BODY, is_json=is_json, is_packed=is_packed)
+        loop = asyncio.get_running_loop()
+        batch = await loop.run_in_executor(self._threads, read, body)
+        await self.wait_for_room()
+        return await loop.run_in_executor(self._threads, self.take, batch)
+
     async def run(self) -> None:
         """Read traces as they end, until `stop` is called."""
         await asyncio.to_thread(self.read_until_stopped)
@@ -141,7 +189,7 @@ class Receiver:
         while self._to_read:
             self.traces.release(self._to_read.popleft())
         self._to_submit.clear()
-        self._tell(last=True)
+        self._tell()
 
     def figures(self) -> dict[str, Any]:
         """What it has done so far, and what it holds."""
@@ -200,13 +248,12 @@ class Receiver:
             self._to_read.popleft()
             self.traces.release(trace)
 
-    def _tell(self, *, last: bool = False) -> None:
-        """Write what has gone wrong since the last line about it, once a minute at most, and at the end in any case."""
-        counts, now = self.traces.counts, self._clock()
+    def _tell(self) -> None:
+        """Write what has gone wrong since the last line about it, once a minute at most."""
+        counts = self.traces.counts
         if self._waiting_sink is not None:
             counts["answers.dropped"] = sum(self._waiting_sink.stats().dropped.values())
         for name, words in _TROUBLE.items():
-            number, at = self._logged.get(name, (0, -_TELL))
-            if counts[name] > number and (last or now - at >= _TELL):
-                self._logged[name] = (counts[name], now)
-                _logger.warning(words, counted(counts[name], name.partition("s.")[0]))
+            if counts[name] > self._told[name]:
+                self._told[name] = counts[name]
+                self._log.report(name, words, counted(counts[name], name.partition("s.")[0]))

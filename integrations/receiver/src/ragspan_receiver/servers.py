@@ -15,8 +15,7 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 
 from ragspan.command_line import listener_at
-from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Intake
-from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.receiver import MAX_BODY, MAX_JSON, Receiver
 from ragspan_receiver.spans import RefusedError
 
 _BACKLOG = 1024  # connections that wait
@@ -33,18 +32,17 @@ _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class OTLPApplication:
-    """The application behind the HTTP server, as ASGI has it; `intake` takes the bodies of requests."""
+    """The application behind the HTTP server, as ASGI has it."""
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-        self._receiver = intake.receiver
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
         path = scope["path"]
         if path in {"/healthz", "/readyz"}:
             is_ready = self._receiver.is_ready
             status = HTTPStatus.OK if is_ready or path == "/healthz" else HTTPStatus.SERVICE_UNAVAILABLE
-            page = {"ready": is_ready, "bytes_of_requests": self._intake.held, **self._receiver.figures()}
+            page = {"ready": is_ready, "bytes_of_requests": self._receiver.held, **self._receiver.figures()}
             await _reply(send, status, _JSON, json.dumps(page).encode())
             return
         headers = {name.decode("latin-1"): value.decode("latin-1").strip().lower() for name, value in scope["headers"]}
@@ -52,16 +50,16 @@ class OTLPApplication:
         encoding = headers.get("content-encoding", "")
         status = HTTPStatus.OK
         try:
-            _check_head(scope["method"], path, kind, encoding)
-            with self._intake.holding() as grow:
+            with self._receiver.holding() as grow:
+                _check_head(scope, kind, encoding)
                 body = await self._read(receive, MAX_JSON if kind == _JSON else MAX_BODY, grow)
-                answer: Message = await self._intake.take(body, is_json=kind == _JSON, is_packed=encoding in _PACKED)
+                answer: Message = await self._receiver.take_body(
+                    body, is_json=kind == _JSON, is_packed=encoding in _PACKED
+                )
         except RefusedError as refusal:
             status, answer = refusal.status, Status(message=str(refusal))
-        if kind == _JSON:
-            await _reply(send, status, _JSON, MessageToJson(answer, indent=None).encode())
-        else:
-            await _reply(send, status, _PROTOBUF, answer.SerializeToString())
+        reply = MessageToJson(answer, indent=None).encode() if kind == _JSON else answer.SerializeToString()
+        await _reply(send, status, _JSON if kind == _JSON else _PROTOBUF, reply)
 
     async def _read(self, receive: _Receive, most: int, grow: Callable[[int], None]) -> bytearray:
         """The body of a request, of at most `most` bytes; read once there is room.
@@ -69,7 +67,7 @@ class OTLPApplication:
         Raises:
             RefusedError: it is too large, those of all requests are, it does not come in time, or the sender has gone.
         """
-        await self._intake.wait_for_room()
+        await self._receiver.wait_for_room()
         body = bytearray()
         ends, is_whole = asyncio.get_running_loop().time() + _PATIENCE, False
         while not is_whole:
@@ -90,12 +88,9 @@ class OTLPApplication:
         return body
 
 
-def _check_head(method: str, path: str, kind: str, encoding: str) -> None:
-    """Raise a `RefusedError` unless it is the head of a request to export traces."""
-    if path != "/v1/traces":
-        raise RefusedError(HTTPStatus.NOT_FOUND, "there are /v1/traces, /healthz and /readyz")
-    if method != "POST":
-        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "there is POST")
+def _check_head(scope: MutableMapping[str, Any], kind: str, encoding: str) -> None:
+    if scope["path"] != "/v1/traces" or scope["method"] != "POST":
+        raise RefusedError(HTTPStatus.NOT_FOUND, "there are POST /v1/traces, /healthz and /readyz")
     if kind not in {_PROTOBUF, _JSON}:
         raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type is {_PROTOBUF} or {_JSON}")
     if encoding not in {"", "identity", *_PACKED}:
@@ -103,12 +98,10 @@ def _check_head(method: str, path: str, kind: str, encoding: str) -> None:
 
 
 async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> None:
-    headers = [("content-type", kind), ("content-length", str(len(body)))]
+    headers = {"content-type": kind, "content-length": str(len(body))}
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
-        headers.append(("retry-after", str(_RETRY_AFTER)))
-    if status is HTTPStatus.METHOD_NOT_ALLOWED:
-        headers.append(("allow", "POST"))
-    encoded = [(name.encode(), value.encode()) for name, value in headers]
+        headers["retry-after"] = str(_RETRY_AFTER)
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status.value, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
 
@@ -117,17 +110,17 @@ class HTTPServer(uvicorn.Server):
     """Serves a receiver by HTTP.
 
     Args:
-        served: the receiver, or the intake that several servers of one receiver share.
+        receiver: takes the bodies; several servers may share one.
         address: `host:port`; port 0 takes a free one.
 
     Raises:
         ConfigurationError: the address is invalid or cannot be used.
     """
 
-    def __init__(self, served: Receiver | Intake, address: str) -> None:
+    def __init__(self, receiver: Receiver, address: str) -> None:
         super().__init__(
             uvicorn.Config(
-                OTLPApplication(Intake(served) if isinstance(served, Receiver) else served),
+                OTLPApplication(receiver),
                 http="h11",
                 h11_max_incomplete_event_size=_MAX_HEAD,
                 ws="none",

@@ -19,7 +19,6 @@ from ragspan.telemetry import semconv
 
 _TRACE_ID, _SPAN_ID = 16, 8  # bytes
 _SCOPE = 200  # characters of a scope's name
-_UNPACKED, _PACKS = 4 * 1024 * 1024, 32  # bytes that any packed body may unpack to, or so many times its own size
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MARKS = (
     b"openinference.",
@@ -104,7 +103,7 @@ class Batch:
 
 
 def batch_of(body: bytes | bytearray, *, most: int, is_json: bool = False, is_packed: bool = False) -> Batch:
-    """The spans of a request's body, which may have `most` bytes when it is unpacked.
+    """The spans of a request's body, which may have `most` bytes when it is unpacked from gzip or zlib (HTTP's deflate).
 
     Raises:
         RefusedError: it is too large, or not what it says.
@@ -148,22 +147,16 @@ def batch_of(body: bytes | bytearray, *, most: int, is_json: bool = False, is_pa
 
 
 def _unpacked(body: bytes | bytearray, most: int) -> bytes:
-    """The content of a body in gzip or zlib, which HTTP calls deflate.
-
-    Raises:
-        RefusedError: it has more than `most` bytes or too many for its size, is in another format, or incomplete.
-    """
-    most = min(most, max(_UNPACKED, _PACKS * len(body)))
     stream = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
-        content = stream.decompress(body, most + 1)
+        plain = stream.decompress(body, most + 1)
     except zlib.error:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not packed as it says") from None
-    if len(content) > most:
+    if len(plain) > most:
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"this body may unpack to {most} bytes")
     if not stream.eof or stream.unused_data:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not one whole stream")
-    return content
+    return plain
 
 
 def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:

@@ -1,10 +1,8 @@
 """A judge that asks a language model, through any client of a chat endpoint; frameworks' models by `BlockingChatClient`."""
 
-from __future__ import annotations
-
-from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature
+from ragspan.judges.llm.blocking import BlockingChatClient
 from ragspan.judges.llm.capabilities import EndpointCapabilities
-from ragspan.judges.llm.chat_protocol import completion_of
 from ragspan.judges.llm.llm_judge import LLMJudge
+from ragspan.judges.llm.replies import completion_of
 
-__all__ = ["BlockingChatClient", "EndpointCapabilities", "LLMJudge", "at_temperature", "completion_of"]
+__all__ = ["BlockingChatClient", "EndpointCapabilities", "LLMJudge", "completion_of"]

@@ -20,7 +20,7 @@ import msgspec
 
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import Completion
-from ragspan.judges.llm.parts import NumberedFinding, Part
+from ragspan.judges.llm.parts import Part
 from ragspan.judges.llm.replies import OTHER_JSON, read
 
 _T = TypeVar("_T")
@@ -29,15 +29,13 @@ _FURTHER_ROUNDS = 2
 _MOST_TRIES = 2
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Poll:
     """One answer that is wanted."""
 
     unread: int = 0
     """Replies that could not be read."""
     is_done: bool = False
-    has_failed: bool = False
-    """A request for it ended with an error, so it is given up."""
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -51,20 +49,14 @@ class Question:
     """Of the claims or contexts, each of which needs a finding; none for other parts."""
     quoted: str = ""
     """What is quoted ahead of the task."""
-    is_valid: Callable[[Any], bool] = lambda _: True
     found: list[Any] = field(default_factory=list)
     """Of all replies, one after the other."""
     polls: list[_Poll] = field(default_factory=list)
+    """Without those that were given up, because a request for them ended with an error."""
     problem: str | None = None
-    _second_tries: list[bool] = field(default_factory=list)
-    """Of what is found, whether the reply to the same poll before could not be read."""
 
     def __post_init__(self) -> None:
         self.polls = [_Poll() for _ in range(self.wanted)]
-
-    @property
-    def open_polls(self) -> list[_Poll]:
-        return [one for one in self.polls if not (one.is_done or one.has_failed) and one.unread < _MOST_TRIES]
 
     def missing(self) -> list[int]:
         """The numbers that have no finding."""
@@ -74,17 +66,15 @@ class Question:
     def take(self, poll: _Poll, completion: Completion, numbers: Sequence[int]) -> None:
         """Read what a reply says to the question, of which it was asked about these numbers."""
         found, problem = read(self.part, completion.text, numbers or None)
-        found = [one for one in found if self.is_valid(one)]
         self.found += found if numbers else found[:1]
-        self._second_tries += [poll.unread > 0] * len(found[:1])
         if found and not (numbers and self.missing()):
             poll.is_done = True
         elif not poll.is_done:
             poll.unread += 1
             self.problem = self.problem or completion.problem or problem
 
-    def polled(self) -> list[tuple[Any, bool]]:
-        """The answers, and whether each came with the second try.
+    def polled(self) -> list[Any]:
+        """The answers.
 
         Raises:
             JudgeError: there is none, or at least a third could not be read (`InvalidVerdict`).
@@ -95,7 +85,7 @@ class Question:
         if 3 * unread >= self.wanted:
             message = f"{unread} of {self.wanted} replies could not be read, also when asked for again"
             raise JudgeError("InvalidVerdict", f"{message}: {self.problem}")
-        return list(zip(self.found, self._second_tries, strict=False))
+        return self.found
 
     def numbered(self) -> list[tuple[int, Any]]:
         """One finding for each number that has any, with its index from 0; of several opinions the majority's.
@@ -105,7 +95,7 @@ class Question:
         """
         if self.numbers and not self.found:
             raise JudgeError("InvalidVerdict", self.problem or OTHER_JSON)
-        by_number: dict[int, list[NumberedFinding]] = {}
+        by_number: dict[int, list[Any]] = {}
         for finding in self.found:
             by_number.setdefault(finding.number, []).append(finding)
         return [(number - 1, majority(by_number[number])) for number in sorted(by_number)]
@@ -125,7 +115,7 @@ async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> Non
     completions = await send([(question, question.numbers) for question in questions], choices)
     for place, completion in enumerate(completions[:choices]):
         for question in questions:
-            if place < len(question.polls) or len(question.polls) == 1:
+            if place < question.wanted or question.wanted == 1:
                 question.take(question.polls[min(place, question.wanted - 1)], completion, question.numbers)
 
     async def further(request: Sequence[tuple[Question, _Poll]]) -> None:
@@ -133,17 +123,20 @@ async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> Non
         try:
             completions = await send(wanted, 1)
         except JudgeError:  # it does not cost the answers that are already there
-            for _, poll in request:
-                poll.has_failed = True
+            for question, poll in request:
+                question.polls.remove(poll)
             return
         for completion in completions[:1]:
             for (question, poll), (_, numbers) in zip(request, wanted, strict=True):
                 question.take(poll, completion, numbers)
 
     for _ in range(_FURTHER_ROUNDS):
-        open_polls = [[(question, poll) for poll in question.open_polls] for question in questions]
-        rows = range(max(map(len, open_polls), default=0))
-        await asyncio.gather(*(further([polls[row] for polls in open_polls if row < len(polls)]) for row in rows))
+        still_open = [
+            [(question, poll) for poll in question.polls if not poll.is_done and poll.unread < _MOST_TRIES]
+            for question in questions
+        ]
+        rows = range(max(map(len, still_open), default=0))
+        await asyncio.gather(*(further([polls[row] for polls in still_open if row < len(polls)]) for row in rows))
 
 
 def majority(opinions: Sequence[Any], tie: str | None = None) -> Any:
@@ -172,7 +165,7 @@ class AskedOnce:
         """What `asking` returns, called now or earlier for this question."""
         while (earlier := self._asked.get(question)) is not None:
             answer = await asyncio.shield(earlier)
-            if answer is not _NOBODY:
+            if answer is not self:
                 found: _T = answer
                 return found
         mine = self._asked[question] = asyncio.get_running_loop().create_future()
@@ -184,10 +177,7 @@ class AskedOnce:
                 mine.set_exception(error)
                 mine.exception()  # known to nobody, if nobody waits
             else:
-                mine.set_result(_NOBODY)
+                mine.set_result(self)  # which stands for nobody's answer
             raise
         mine.set_result(found)
         return found
-
-
-_NOBODY = object()

@@ -10,8 +10,8 @@ from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
-from ragspan.judges.llm.capabilities import Attempt, EndpointCapabilities, EndpointHabits
-from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
+from ragspan.judges.llm.capabilities import EndpointCapabilities
+from ragspan.judges.llm.requests import is_outage, redacted_message, status_of
 
 
 class BlockingChatClient(ABC):
@@ -23,10 +23,20 @@ class BlockingChatClient(ABC):
 
     Each call runs in an empty context of its own: the caller's callbacks, tracers and spans do not see it. A cancelled call that
     has no thread yet is never made. An exception in a call costs that one completion; `complete` raises only if all calls fail.
+
+    Args:
+        model: a framework's, of pydantic; it is copied.
+        apart: fields that the copy has instead, such as its callbacks.
     """
 
-    def __init__(self) -> None:
-        self.habits = EndpointHabits(EndpointCapabilities(left_out=frozenset({"n"})))
+    def __init__(self, model: Any, **apart: Any) -> None:
+        self.capabilities = EndpointCapabilities(left_out=frozenset({"n"}))
+        """What the model is known to take."""
+        self._model = model.model_copy(update=apart)
+        self._at_temperature: dict[float, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._model).__name__})"
 
     @abstractmethod
     def ask(
@@ -39,30 +49,41 @@ class BlockingChatClient(ABC):
     ) -> Completion:
         """Ask the model once, with schema and temperature if the capabilities have them. May raise anything."""
 
+    def model_at(self, temperature: float, capabilities: EndpointCapabilities) -> Any:
+        """The model at this temperature, if it has one. Copies are kept: many open their connections late."""
+        if not capabilities.takes("temperature") or "temperature" not in type(self._model).model_fields:
+            return self._model
+        if temperature not in self._at_temperature:
+            self._at_temperature[temperature] = self._model.model_copy(update={"temperature": temperature})
+        return self._at_temperature[temperature]
+
     def secrets(self) -> Iterable[object]:
         """Known keys, which must not appear in messages."""
-        return ()
+        for name, value in vars(self._model).items():
+            if hasattr(value, "get_secret_value"):  # of pydantic
+                yield value.get_secret_value()
+            elif "key" in name or "token" in name:
+                yield value
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        def say(error: Exception) -> str:
-            return redacted_message(error, [message["content"] for message in messages], secrets=self.secrets())
-
         def answer() -> Completion | JudgeError:
             """Ask, and each time that the model refuses a parameter, ask again without it."""
-            attempt = Attempt(self.habits)
+            taken = self.capabilities
             while True:
-                taken = attempt.capabilities
+                sent = taken.parameters(schema=schema, n=1, temperature=temperature)
                 try:
                     completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=taken)
                 except Exception as error:  # noqa: BLE001  each integration has errors of its own
-                    sent = taken.parameters(schema=schema, n=1, temperature=temperature)
-                    if not attempt.goes_on_without(error, sent):
-                        kind, is_out = type(error).__name__, is_outage(error)
-                        return JudgeError(kind, say(error), outage=is_out, status=status_of(error))
+                    simpler = taken.after(error, sent)
+                    if simpler is None:
+                        texts = [message["content"] for message in messages]
+                        words, kind = redacted_message(error, texts, secrets=self.secrets()), type(error).__name__
+                        return JudgeError(kind, words, outage=is_outage(error), status=status_of(error))
+                    taken = simpler
                 else:
-                    attempt.ended_well()
+                    self.capabilities = self.capabilities.taught_by(taken)
                     return completion
 
         loop = asyncio.get_running_loop()
@@ -71,12 +92,3 @@ class BlockingChatClient(ABC):
         if not completions:
             raise next(answer for answer in answers if isinstance(answer, JudgeError))
         return completions
-
-
-def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
-    """A framework's model at this temperature, if it has one. Copies are kept: many open their connections late."""
-    if "temperature" not in type(model).model_fields:
-        return model
-    if temperature not in known:
-        known[temperature] = model.model_copy(update={"temperature": temperature})
-    return known[temperature]

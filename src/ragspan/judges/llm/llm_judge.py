@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance, require_async
+from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance
 from ragspan.config import JudgeMode
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
@@ -24,14 +24,12 @@ from ragspan.judges.judge_protocols import (
     ItemVerdict,
     Rating,
     Vote,
-    require_few_contexts,
 )
 from ragspan.judges.llm import parts
 from ragspan.judges.llm.asking import Question, Wanted, ask, majority
-from ragspan.judges.llm.capabilities import EndpointHabits
-from ragspan.judges.llm.fencing import clean
+from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.parts import JudgedClaim, JudgedClaims
-from ragspan.judges.llm.prompt import Prompt, lay_out, list_sentences, split_contexts, used_share
+from ragspan.judges.llm.prompt import Prompt, lay_out
 from ragspan.judges.llm.replies import OTHER_JSON
 from ragspan.judges.llm.requests import CircuitBreaker, charging
 from ragspan.judges.prices import Price
@@ -41,22 +39,22 @@ from ragspan.text.limits import size_of
 
 _CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
 _CLAIM_CHARS = 80
-_LEAST_RECENT, _MOST_RECENT = 9, 60
+_LEAST_RECENT, _MOST_RECENT = 3, 60
 _LEAST_ALIKE = 0.6
-_REST = "claims beyond the first ones"
 _RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
-_ON_CONTEXTS: Final[Mapping[str, str]] = {
-    "judge_usefulness": "context_verdicts",
-    "rate_context_relevance": "context_relevance",
-    "measure_utilization": "used_sentences",
-}
 _POLLED: Final[Mapping[str, str]] = {
     "vote_adherence": "grounding",
     "rate_completeness": "completeness",
     "rate_answer_relevance": "answer_relevance",
 }
-_PARTS: Final = {**_ON_CONTEXTS, **_POLLED, "extract_claims": "claims", "verify_claims": "judged_claims"}
-"""The part of a reply by the judge's method that it answers."""
+_PARTS: Final[Mapping[str, str]] = {
+    **_POLLED,
+    "judge_usefulness": "context_verdicts",
+    "rate_context_relevance": "context_relevance",
+    "measure_utilization": "context_use",
+    "verify_claims": "judged_claims",
+}
+"""The part of a reply by the judge's method that it answers. Who wants claims alone gets them with their verdicts."""
 
 
 class LLMJudge:
@@ -81,11 +79,8 @@ class LLMJudge:
         client: sends the requests to the model.
         name: the judge's name on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples; else requests have 0.
-        max_context_chars: characters of all contexts together in a request, with their fences; of background a fifth of
-            that, and at most 8,000. They are characters of English, four a token; one of Chinese or Hindi counts as five, of
-            Arabic as three, of Russian as two. If there are so many
-            contexts that their fences do not fit, the last ones are left out; questions about each context then do not
-            apply. For `ChunkUtilization` a request also lists the beginnings of sentences, in at most as many characters.
+        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000. They are
+            characters of English, four a token; one of Chinese or Hindi counts as five, of Arabic as three, of Russian as two.
         max_response_chars: characters of the response in a request, and of the question.
         mode: `"one_request"` or `"thorough"`.
         price: what the model costs. With None, `Usage.usd` is unknown and a budget in dollars refuses the requests.
@@ -109,7 +104,6 @@ class LLMJudge:
         price: Price | None = None,
     ) -> None:
         _CLIENT.check("client", client)
-        require_async("client", client, "complete")
         TEXT.check("name", name)
         between(0, 2).check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
@@ -137,15 +131,12 @@ class LLMJudge:
         question = await self._answered(record, "vote_adherence", votes)
         self._recent.extend(poll.unread > 0 for poll in question.polls)
         found = question.polled()
-        if len(self._recent) >= _LEAST_RECENT and 3 * sum(self._recent) >= len(self._recent):
+        if len(self._recent) >= _LEAST_RECENT and 4 * sum(self._recent) >= len(self._recent):
             # Where only one of the verdicts can be read, the votes that are there say nothing.
             message = f"{sum(self._recent)} of the judge's last {len(self._recent)} votes could not be read at once"
             raise JudgeError("InvalidVerdict", f"{message}: {question.problem or OTHER_JSON}")
         remark = self._prompt(record).remark
-        return [
-            Vote(grounded=one.verdict == "grounded", explanation=one.reasoning + remark, second_try=is_second)
-            for one, is_second in found[:votes]
-        ]
+        return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning + remark) for one in found[:votes]]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         return await self._rate(record, "rate_completeness", ratings)
@@ -154,17 +145,20 @@ class LLMJudge:
         return await self._rate(record, "rate_answer_relevance", ratings)
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        if "verify_claims" in await self._expected(record):
-            return [one.claim for one in await self._judged_claims(record)]
-        claims, _ = (await self._answered(record, "extract_claims", 1)).polled()[0]
-        return [claim.strip() for claim in claims if claim.strip()]
+        prompt, first = self._prompt(record), await self._answered(record, "verify_claims", 1)
+        asked = [first]
+        if first.found and first.found[0].more:
+            listed = prompt.quote("claims", "\n".join(one.claim for one in first.found[0].claims))
+            asking = partial(self._ask, record, {"verify_claims": 1}, listed)
+            asked += (await prompt.once.ask("more claims", asking)).values()
+        for question in asked:
+            for one in merged_claims(question.polled()):
+                prompt.claims.setdefault(one.claim, one)
+        return list(prompt.claims)
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        judged = {}
-        if "verify_claims" in await self._expected(record):
-            judged = {one.claim: one for one in await self._judged_claims(record)}
+        judged, remark = self._prompt(record).claims, self._prompt(record).remark
         if judged.keys() >= set(claims):
-            remark = self._prompt(record).remark
             found = [(index, judged[claim], judged[claim].reasoning + remark) for index, claim in enumerate(claims)]
         else:
             menu = ("supported", "unsupported", "unsure")
@@ -184,12 +178,9 @@ class LLMJudge:
         return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=said) for at, one, said in found]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
-        """One rating a context: the share of its characters in the sentences that the model finds used."""
-        found, sentences = await self._findings(record, "measure_utilization"), self._sentences(record)
-        return [
-            ContextRating(index=index, value=used_share(sentences[index], one.sentences), explanation=said)
-            for index, one, said in found
-        ]
+        """One rating a context: the share of its text that the response uses, as the model estimates it."""
+        found = await self._findings(record, "measure_utilization")
+        return [ContextRating(index=index, value=one.value, explanation=said) for index, one, said in found]
 
     async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
         found = await self._findings(record, question.key, question)
@@ -201,18 +192,12 @@ class LLMJudge:
 
     async def _rate(self, record: RagRecord, name: str, ratings: int) -> list[Rating]:
         found, remark = (await self._answered(record, name, ratings)).polled(), self._prompt(record).remark
-        return [
-            Rating(value=one.value, explanation=one.reasoning + remark, second_try=is_second)
-            for one, is_second in found[:ratings]
-        ]
+        return [Rating(value=one.value, explanation=one.reasoning + remark) for one in found[:ratings]]
 
     async def _findings(self, record: RagRecord, name: str, wanted: Any = 1) -> list[tuple[int, Any, str]]:
         """What the model finds of each item or context: its index from 0, the finding and its reasoning."""
-        prompt = self._prompt(record)
-        if name in _ON_CONTEXTS:
-            require_few_contexts(len(record.contexts or ()), len(prompt.contexts))
-        found = (await self._answered(record, name, wanted)).numbered()
-        return [(index, one, one.reasoning + prompt.remark) for index, one in found]
+        found, remark = (await self._answered(record, name, wanted)).numbered(), self._prompt(record).remark
+        return [(index, one, one.reasoning + remark) for index, one in found]
 
     # What is asked ----------------------------------------------------------------------------------------------------
 
@@ -223,98 +208,56 @@ class LLMJudge:
 
     async def _expected(self, record: RagRecord) -> Mapping[str, Any]:
         """What the record's metrics ask this judge, as it is known when they begin; what is asked later is asked by itself."""
-        session = session_of(record)
-        asked: list[dict[str, Any]] = session.get_or_make(("together", id(self), asyncio.get_running_loop()), list)
-        if not asked:
+        prompt = self._prompt(record)
+        if prompt.expected is None:
             for _ in range(2):  # until metrics that begin together have all said it
                 await asyncio.sleep(0)
-            asked.append(dict(session.expected(self)))
-        return asked[0]
+        if prompt.expected is None:
+            told = session_of(record).expected(self).items()
+            prompt.expected = {"verify_claims" if name == "extract_claims" else name: wanted for name, wanted in told}
+        return prompt.expected
 
     async def _answered(self, record: RagRecord, name: str, wanted: Any) -> Question:
         """What the model says to a question: with all others that the record's metrics ask, or else by itself."""
         question, is_polled = self._question(record, name, wanted), name in _POLLED
-        known = (await self._expected(record)).get(name)
+        expected = await self._expected(record)
         if question.part.is_list and not question.numbers:
             return question
-        if known is not None and (known >= wanted if is_polled else known == wanted):
-            found = await self._together(record, name, wanted)
-            # Who asks for votes a second time wants others.
-            answers = found.pop(question.part.key, None) if is_polled else found.get(question.part.key)
-            if answers is not None:
-                return answers
-        asking = partial(self._ask, record, {name: wanted})
-        found = await (asking() if is_polled else self._prompt(record).once.ask((name, wanted), asking))
-        return found[question.part.key]
+        asked, known = {name: wanted}, expected.get(name)
+        if known is not None and (known >= wanted if is_polled else known == wanted) and not self._is_thorough:
+            asked = dict(expected)
+        found = await self._prompt(record).once.ask(tuple(asked.items()), partial(self._ask, record, asked))
+        # Who asks for votes a second time wants others.
+        answer = found.pop(question.part.key, None) if is_polled else found[question.part.key]
+        return answer or (await self._ask(record, {name: wanted}))[question.part.key]
 
-    async def _together(self, record: RagRecord, name: str, wanted: Any) -> dict[str, Question]:
-        """The answers to all that the record's metrics ask; in thorough mode, to this question."""
-        asked = {name: wanted} if self._is_thorough else await self._expected(record)
-        return await self._prompt(record).once.ask(tuple(asked), partial(self._ask, record, asked))
-
-    async def _judged_claims(self, record: RagRecord) -> Sequence[JudgedClaim]:
-        found = await self._together(record, "verify_claims", 1)
-        claims: dict[str, JudgedClaim] = {}
-        for key in ("judged_claims", _REST):
-            for one in merged_claims([claim for claim, _ in found[key].polled()]) if key in found else ():
-                claims.setdefault(one.claim, one)
-        return list(claims.values())
-
-    async def _ask(self, record: RagRecord, asked: Mapping[str, Any]) -> dict[str, Question]:
-        """Ask all of it in one request, and in a second one for claims beyond the first ones; the answers by their parts."""
+    async def _ask(self, record: RagRecord, asked: Mapping[str, Any], listed: str = "") -> dict[str, Question]:
+        """Ask all of it in one request; the answers by their parts. The claims that are listed are judged already."""
         questions = self._questions(record, asked)
         everything = {**await self._expected(record), **asked} if self._is_thorough else asked
         guide = tuple(one.part for one in self._questions(record, everything))
         polls = max(one.wanted for one in questions)
-        habits = getattr(self.client, "habits", None)
-        gives_choices = habits.capabilities.takes("n") if isinstance(habits, EndpointHabits) else True
-        send = partial(self._send, record, guide)
-        await ask(questions, partial(send, is_sampled=polls > 1), choices=polls if gives_choices else 1)
-        answers = {one.part.key: one for one in questions}
-        claims = answers.get("judged_claims")
-        if claims is not None and claims.found and claims.found[0].more:
-            quote = self._prompt(record).fence.quote
-            listed = quote("claims", "\n".join(one.claim for one in claims.found[0].claims))
-            # No metric polls claims: what the first request has of further opinions came with its choices.
-            answers[_REST] = self._question(record, "verify_claims", 1)
-            await ask([answers[_REST]], partial(send, listed=listed), choices=claims.wanted)
-        return answers
+        takes = getattr(self.client, "capabilities", None)
+        gives_choices = takes.takes("n") if isinstance(takes, EndpointCapabilities) else True
+        send = partial(self._send, record, guide, is_sampled=polls > 1, listed=listed)
+        await ask(questions, send, choices=polls if gives_choices else 1)
+        return {one.part.key: one for one in questions}
 
     def _questions(self, record: RagRecord, asked: Mapping[str, Any]) -> list[Question]:
-        """In the order of the reply, without what cannot be asked of this record or is a part of another one."""
-        fits = len(self._prompt(record).contexts) == len(record.contexts or ())
-        made = [
-            self._question(record, name, wanted)
-            for name, wanted in asked.items()
-            if (fits or name not in _ON_CONTEXTS) and not (name == "extract_claims" and "verify_claims" in asked)
-        ]
-        return sorted(
-            (one for one in made if one.numbers or not one.part.is_list), key=lambda one: parts.place_of(one.part)
-        )
+        """In the order of the reply, without what has nothing to ask about."""
+        made = [self._question(record, name, wanted) for name, wanted in asked.items()]
+        some = [one for one in made if one.numbers or not one.part.is_list]
+        return sorted(some, key=lambda one: parts.place_of(one.part))
 
     def _question(self, record: RagRecord, name: str, wanted: Any) -> Question:
         """The question of a metric, by the name of the judge's method or, where the metric brings it, by its key."""
-        fence, numbers = self._prompt(record).fence, range(1, len(record.contexts or ()) + 1)
+        quote, numbers = self._prompt(record).quote, range(1, len(record.contexts or ()) + 1)
         if isinstance(wanted, ItemQuestion):
             part = parts.PARTS.get(name) or parts.part_of_items(name, wanted.about, wanted.verdicts)
             lines = [f"{number}. {' '.join(item.split())}" for number, item in enumerate(wanted.items, start=1)]
-            quoted = fence.quote(name, "\n".join(lines))
-            return Question(part=part, numbers=range(1, len(lines) + 1), quoted=quoted)
+            return Question(part=part, numbers=range(1, len(lines) + 1), quoted=quote(name, "\n".join(lines)))
         part = parts.PARTS[_PARTS[name]]
-        if name == "measure_utilization":
-            contexts = self._sentences(record)
-            return Question(
-                part=part,
-                numbers=numbers,
-                quoted=fence.quote("sentences", list_sentences(contexts)),
-                is_valid=lambda one: all(1 <= place <= len(contexts[one.number - 1]) for place in one.sentences),
-            )
         return Question(part=part, numbers=numbers) if part.is_list else Question(part=part, wanted=wanted)
-
-    def _sentences(self, record: RagRecord) -> list[list[str]]:
-        return split_contexts([clean(text) for text in self._prompt(record).contexts], self._max_context_chars)
-
-    # The requests -----------------------------------------------------------------------------------------------------
 
     async def _send(
         self,
@@ -323,8 +266,8 @@ class LLMJudge:
         wanted: Wanted,
         choices: int,
         *,
-        is_sampled: bool = False,
-        listed: str = "",
+        is_sampled: bool,
+        listed: str,
     ) -> list[Completion]:
         """Send a request, if the service is well and the allowance suffices."""
         prompt, asked = self._prompt(record), [(question.part, numbers) for question, numbers in wanted]
@@ -334,7 +277,7 @@ class LLMJudge:
             most = min(MAX_SHOWN, self._max_context_chars // 5)
             shown = shown_background(record, most * len(whole) // max(size_of(whole), 1))
             text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
-            background = prompt.fence.quote("background", text) if shown else ""
+            background = prompt.quote("background", text) if shown else ""
         blocks = [question.quoted for question, _ in wanted if question.quoted]
         task = parts.task_of(asked, blocks, background=background, listed=listed)
         messages: list[ChatMessage] = [
@@ -357,13 +300,12 @@ class LLMJudge:
                 charge(completions)
             return completions
 
-        if not self._is_thorough:
-            return await post()
-        async with prompt.first:
-            if not prompt.is_cached.is_set():
-                completions = await post()
-                prompt.is_cached.set()
-                return completions
+        if self._is_thorough and not prompt.is_cached:
+            async with prompt.first:
+                if not prompt.is_cached:
+                    completions = await post()
+                    prompt.is_cached = True
+                    return completions
         return await post()
 
 

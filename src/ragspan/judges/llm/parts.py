@@ -16,7 +16,7 @@ import msgspec
 
 from ragspan.judges.judge_protocols import Verdict
 
-PROMPT_VERSION: Final = "7"
+PROMPT_VERSION: Final = "8"
 MOST_CLAIMS: Final = 15
 """Of the first request: models lose claims where they have to judge many at once (arXiv 2505.16973)."""
 
@@ -46,32 +46,28 @@ the contexts by their numbers.
 _HEAD: Final = "The task names the parts of the reply. Judge each by itself, as it is described here, and keep each reasoning to one sentence."
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """A part of a reply. Models write the fields in this order, so the reasoning comes before the verdict."""
-
-
-class Grounding(Reply, frozen=True):
+class Grounding(msgspec.Struct, frozen=True):
     reasoning: str
     verdict: Literal["grounded", "not_grounded"]
 
 
-class Value(Reply, frozen=True):
+class Value(msgspec.Struct, frozen=True):
     reasoning: str
     value: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class JudgedClaim(Reply, frozen=True):
+class JudgedClaim(msgspec.Struct, frozen=True):
     claim: str
     reasoning: str
     verdict: Verdict
 
 
-class JudgedClaims(Reply, frozen=True):
+class JudgedClaims(msgspec.Struct, frozen=True):
     claims: list[JudgedClaim]
     more: bool = False
 
 
-class NumberedFinding(Reply, frozen=True):
+class NumberedFinding(msgspec.Struct, frozen=True):
     """What a reply says about one of several numbered items."""
 
     number: int
@@ -79,8 +75,8 @@ class NumberedFinding(Reply, frozen=True):
     reasoning: str
 
 
-class UsedSentences(NumberedFinding, frozen=True):
-    sentences: list[int]
+class NumberedValue(NumberedFinding, frozen=True):
+    value: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +125,6 @@ makes further ones.""",
             tokens=70,
             takes_background=True,
         ),
-        Part(
-            "claims",
-            """\
-the claims of the response. A claim is one statement of fact that can be checked by itself. Take sentences that state several facts \
-apart. Let each claim be understood without the others: put what they stand for in place of pronouns and references, from the question \
-and the response. Keep numbers, names, negations and degrees of certainty as the response has them. Add nothing, and correct nothing, \
-even where the contexts say otherwise. That the contexts do not hold something is a claim, too: say what it is that they are said not \
-to hold. Leave out questions, greetings, offers of help, apologies, and advice on where else to look. If nothing is left, the list is empty.""",
-            '["...", ...]',
-            list[str],
-            tokens=300,
-        ),
         _listed(
             "claim_verdicts",
             f"a block after the material lists claims of the response. Does each follow from the contexts? {_OF_CLAIMS}",
@@ -165,14 +149,14 @@ it is on the subject. The reasoning has at most ten words. One verdict for each 
             *("full", "partial", "none"),
         ),
         Part(
-            "used_sentences",
+            "context_use",
             """\
-which sentences of the contexts went into the response? A block after the material numbers the sentences of each context, as 2.3 for the \
-third sentence of context 2, and shows how they begin. A sentence went into the response if the response conveys something that it \
-says, or rests upon it. One list of the sentences' numbers (3 for 2.3) for each context, empty if none went into the response.""",
-            '[{"number": ..., "reasoning": "...", "sentences": [...]}, ...]',
-            UsedSentences,
-            tokens=60,
+how much of each context went into the response? The value is a number from 0 to 1: the share of the context's text that the response \
+conveys, or that it rests upon; 0 if nothing of it did. Go by the sentences of the context. The reasoning has at most ten words. One value \
+for each context.""",
+            '[{"number": ..., "reasoning": "...", "value": a number from 0 to 1}, ...]',
+            NumberedValue,
+            tokens=40,
             is_list=True,
         ),
         Part(

@@ -1,41 +1,73 @@
 """A record as an LLM judge sees it, laid out once for all requests about it.
 
 A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what short
-texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay whole, and
-long ones do not crowd out the others. If there are so many contexts that not even a few words of each fit, the last ones are
-left out.
+texts leave of their shares goes to the long ones. So every context keeps its place and its number.
+
+A quotation stands between two marker lines with a code: a keyed hash of all quoted texts, whose key never leaves the process. So
+nobody can know the code, and no text can hold its own code. Requests about the same texts have the same code, so they begin with
+the same bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import Any
 
 from ragspan.judges.llm.asking import AskedOnce
-from ragspan.judges.llm.fencing import Fence, overhead
+from ragspan.judges.llm.parts import JudgedClaim
 from ragspan.records import RagRecord
-from ragspan.text.limits import beginning, beginnings, size_of
-from ragspan.text.sentences import places_of
+from ragspan.text.limits import beginning, beginnings
 
-_CUT = 80
-"""Characters by which the labels of a context grow if it is cut."""
-_FEW_WORDS = 100
-"""Characters that are shown of each context, if it has that many."""
-_MAX_SENTENCES = 100
-"""Of one context; beyond that, neighbours count as one."""
-_BEGINNING = 48
-"""The size of a sentence's beginning, by which it can be found in its context."""
-_LONGEST_LINE = _BEGINNING + 16
-"""Characters of a sentence's line in the list, its number included."""
+_SECRET = secrets.token_bytes(32)
+_LINE_BREAK = re.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
+_JOINERS = r"\u200c\u200d"
+_VARIATIONS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_INVISIBLE = (
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f"
+    r"\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
+)
+"""Zero-width characters, fillers and variation selectors."""
+_SEEN = rf"[^\x00-\x7f{_INVISIBLE}]"
+_HIDING = re.compile(
+    # What scripts and emoji need stays: a variation selector after a visible character, a joiner between two of them.
+    rf"(?<={_SEEN})([{_VARIATIONS}]?[{_JOINERS}](?={_SEEN})|[{_VARIATIONS}](?![{_INVISIBLE}]))|[{_INVISIBLE}]"
+)
+"""Characters that could hide a marker, imitate one, or carry text that only a model sees."""
+_HARMFUL = re.compile(
+    # Control characters, bidirectional marks, annotations and tags, and lone surrogates, which no encoding takes.
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_TEMPLATE_MARK = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>|<\uff5c[^\uff5c<>\n]{1,40}\uff5c>|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK)\]"
+    r"|</?(?:s|bos|eos|pad|start_of_turn|end_of_turn|unused\d{1,4}|tool_call|tool_response"
+    r"|think|thinking|thought|reason|reasoning|reflection|analysis|scratchpad)>",
+    re.IGNORECASE,
+)
+"""What chat templates and parsers of thoughts take for their own: some servers read it in quoted text as well."""
+_HARMLESS = str.maketrans("<>[]", "\u2039\u203a\u27e6\u27e7")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+def clean(text: str) -> str:
+    """The text without characters that hide or reorder text or that cannot be sent; never longer than before.
+
+    Line breaks of all kinds become newlines. Invisible characters that no script needs are removed. The rest becomes U+FFFD.
+    Marks of chat templates, such as `<|im_start|>` and `<think>`, get other brackets.
+    """
+    text = _TEMPLATE_MARK.sub(lambda mark: mark[0].translate(_HARMLESS), _LINE_BREAK.sub("\n", text))
+    return _HARMFUL.sub("\ufffd", text if text.isascii() else _HIDING.sub(r"\1", text))
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
 class Prompt:
     """What all requests about a record begin with, and what they share."""
 
-    fence: Fence
+    code: str
+    """Of its quotations."""
     material: str
     contexts: tuple[str, ...]
     """The part of each context that is shown."""
@@ -46,65 +78,47 @@ class Prompt:
     once: AskedOnce = field(default_factory=AskedOnce)
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Of the request that goes ahead of the others, so that a provider's cache has what they begin with."""
-    is_cached: asyncio.Event = field(default_factory=asyncio.Event)
+    is_cached: bool = False
+    expected: Mapping[str, Any] | None = None
+    """What the metrics of the record ask, by the judge's methods; None before it is known."""
+    claims: dict[str, JudgedClaim] = field(default_factory=dict)
+    """Those of the response, with their verdicts, once somebody has asked for them."""
+
+    def quote(self, label: str, text: str) -> str:
+        return _quoted(self.code, label, text)
+
+
+def _quoted(code: str, label: str, text: str) -> str:
+    """The cleaned text between its markers, without the code, which a model that has seen it may have written into a claim."""
+    return f"<<<{label} {code}>>>\n{clean(text).replace(code, chr(0xFFFD))}\n<<<end of {label} {code}>>>"
 
 
 def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> Prompt:
-    """The record as requests show it; the characters of all contexts, with their fences, are in the sense of `size_of`."""
+    """The record as requests show it; characters are in the sense of `size_of`, and those of marks do not count."""
     texts = [context.text for context in record.contexts or ()]
-    contexts, each = texts, overhead(f"context {len(texts)}")
-    if sum(map(size_of, texts)) + each * len(texts) > max_context_chars:
-        each += _CUT
-        kept = texts[: max(max_context_chars // (each + _FEW_WORDS), 1)]
-        contexts = beginnings(kept, max(max_context_chars - each * len(kept), 0))
-    quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=False), start=1)]
+    contexts = beginnings(texts, max_context_chars)
+    quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=True), start=1)]
     others = {"question": record.question or "", "response": record.response or ""}
     quoted += [(label, text, beginning(text, max_response_chars)) for label, text in others.items()]
-    fence = Fence.around([record.record_id, *(shown for *_, shown in quoted)])
+    digest = hashlib.blake2b(key=_SECRET, digest_size=10)
+    for text in (record.record_id, *(shown for *_, shown in quoted)):
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    code = digest.hexdigest()
     blocks = [
-        f"The material of this case: {len(contexts)} contexts, the question and the response. The code is {fence.code}."
+        f"The material of this case: {len(contexts)} contexts, the question and the response. The code is {code}."
     ]
     for label, text, shown in quoted:
         part = "" if len(shown) == len(text) else f" (first {len(shown):,} of {len(text):,} characters)"
-        blocks.append(fence.quote(f"{label}{part}", shown))
+        blocks.append(_quoted(code, f"{label}{part}", shown))
     counts = {"contexts": (sum(map(len, contexts)), sum(map(len, texts)))}
     counts |= {label: (len(shown), len(text)) for label, text, shown in quoted[len(contexts) :]}
     cut = [f"{seen:,} of {whole:,} characters of the {what}" for what, (seen, whole) in counts.items() if seen < whole]
     seen, whole = map(sum, zip(*counts.values(), strict=True))
     return Prompt(
-        fence=fence,
+        code=code,
         material="\n\n".join(blocks),
         contexts=tuple(contexts),
         remark=f" [the judge saw only {' and '.join(cut)}]" if cut else "",
         share_shown=seen / whole if whole else 1.0,
     )
-
-
-def split_contexts(texts: Sequence[str], room: int) -> list[list[str]]:
-    """The sentences of each text, so many that their list fits into the room."""
-    return [split_context(text, max(room // (_LONGEST_LINE * max(len(texts), 1)), 1)) for text in texts]
-
-
-def split_context(text: str, most: int) -> list[str]:
-    """The sentences of a text, with the white space between them, so that they join to the whole text; none if it is blank."""
-    starts = [start for start, _ in places_of(text)]
-    pieces = [text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])] if text.strip() else []
-    at_a_time = -(-len(pieces) // min(most, _MAX_SENTENCES)) or 1
-    return ["".join(pieces[at : at + at_a_time]) for at in range(0, len(pieces), at_a_time)]
-
-
-def list_sentences(contexts: Sequence[Sequence[str]]) -> str:
-    """A line for each sentence: the number of the context, the number of the sentence, both from 1, and its beginning."""
-    lines = []
-    for number, sentences in enumerate(contexts, start=1):
-        for place, sentence in enumerate(sentences, start=1):
-            words = " ".join(sentence.split())
-            shown = beginning(words, _BEGINNING)
-            lines.append(f"{number}.{place} {words if shown == words else f'{shown.rstrip()}...'}")
-    return "\n".join(lines)
-
-
-def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
-    """The share of the text's characters in these sentences, numbered from 1; 0 if there is no text."""
-    whole = sum(map(len, sentences))
-    return sum(len(sentences[place - 1]) for place in set(used)) / whole if whole else 0.0

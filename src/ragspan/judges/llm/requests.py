@@ -1,16 +1,17 @@
-"""Around one request to a model: whether it is sent at all, what it may spend, and what it spent."""
+"""Around one request to a model: whether it is sent at all, what it may spend and spent, and what its errors mean."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
-from ragspan.judges.llm.errors import is_outage, status_of
 from ragspan.judges.prices import Price
 from ragspan.judges.session import report_usage, reserve
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
@@ -18,17 +19,71 @@ from ragspan.usage import Usage
 
 _FAILURES = 5
 _PAUSE = 30.0  # seconds
+_OUT = frozenset({401, 402, 403, 404, 407, 408, 425, 429})
+"""No key, no money, no such model, too many requests: the next request will fail as well. So it will after a redirect and from 500 on."""
+_ABOUT_THE_SERVICE = re.compile(r"Connect(?:ion)?Error|Timeout|ServiceUnavailable|Overloaded|gaierror")
+"""In the names of exceptions without a status."""
+_NO_MONEY_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Of OpenAI, which says 429 to it, as to too many requests."""
+_TAG = re.compile(r"<(?:style|script)\b[^<]*|<[^<>]*(?:>|$)", re.IGNORECASE)
+_KEY = re.compile(r"\bsk-[\w*-]+")
+_SHORTEST_KEY, _QUOTATION, _MAX_MESSAGE, _MAX_PAGE = 5, 24, 280, 100_000
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether other requests would fail as well now: by the HTTP status of the error or of its cause, else by its type."""
+    status = status_of(error)
+    if status is not None:
+        return status in _OUT or not 400 <= status < 500  # noqa: PLR2004 - of HTTP
+    return any(_ABOUT_THE_SERVICE.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status of the error or of its cause; 402 where the words say that there is no money left, whatever the status.
+
+    Clients keep it on the error, on its response, or in the response's metadata (AWS).
+    """
+    for one in (error, error.__cause__):
+        response = getattr(one, "response", None)
+        metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
+        places = [getattr(one, name, None) for name in ("status_code", "status", "http_status", "code")]
+        places += [getattr(response, "status_code", None)]
+        places += [metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None]
+        for status in places:
+            if isinstance(status, int) and 300 <= status < 600:  # noqa: PLR2004 - of HTTP
+                return 402 if getattr(error, "code", None) in _NO_MONEY_CODES else int(status)
+    return None
+
+
+def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
+    """The provider's words about an error, without keys; a note in their place if they repeat the prompt.
+
+    `sent` are the texts of the request. Of the secrets, what is not a string or too short for a key is ignored.
+    """
+    words, body = str(getattr(error, "message", None) or error), getattr(error, "body", None)
+    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], Mapping):  # Google
+        body = body[0].get("error") or body[0]
+    told = body.get("message") if isinstance(body, Mapping) else body
+    if isinstance(told, str):
+        words = " ".join(_TAG.sub(" ", told[:_MAX_PAGE]).split()) or words
+    elif body:
+        words = json.dumps(body, default=str, ensure_ascii=False)
+    keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
+    for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
+        words = words.replace(key, "[key]")
+    words, prompt = _KEY.sub("[key]", words)[:_MAX_MESSAGE], "\n".join(sent)
+    if any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1)):
+        words = "the endpoint's message repeats the request and is left out"
+    status = getattr(error, "status_code", None)
+    return f"HTTP {status}: {words}" if status else words
 
 
 class CircuitBreaker:
     """Sends no requests while a service is out; `clock` is in seconds that do not go backwards.
 
-    Guarantees:
-    - After `_FAILURES` requests in a row that failed because the service is out, all requests fail at once for `_PAUSE` seconds.
-      Then one is sent as a trial: if it fails there is another pause, if it is answered all requests are sent again.
-    - An error about one request (too long, filtered, malformed) does not count as a failure, nor as a success: a gateway before
-      a dead model answers such requests, too. If it was the trial, the next request is the next trial.
-    - A trial that never ends, because its thread hangs or its loop died, blocks nothing: after another pause there is the next.
+    After `_FAILURES` requests in a row that failed because the service is out, all fail at once for `_PAUSE` seconds. Then one is sent as
+    a trial: if it fails, or never ends, there is another pause; if it is answered all are sent again. An error about one request counts
+    neither as a failure nor as a success: a gateway before a dead model answers such requests, too.
 
     Any number of threads and event loops may use it. It has no lock, which a fork could leave held for ever: a race costs one
     failure that is not counted, or one trial too many.

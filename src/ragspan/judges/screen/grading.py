@@ -20,7 +20,7 @@ from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
-from ragspan.text.turns import turn
+from ragspan.turns import give_turn
 
 DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"
@@ -89,7 +89,7 @@ def probability(score: float, language: Language) -> float:
 
 def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> Grade:
     """What the contexts hold of a claim, which follows a yes if `affirms`."""
-    turn()
+    give_turn()
     index, keys, language = response.index, sentence.keys, response.language
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):
@@ -141,10 +141,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
 def _held_by_parts(claim: Claim) -> int:
     """How many content words the contexts hold, where each part of an enumeration may rest on another place."""
     ends = [at for at, mark in claim.sentence.pauses.items() if mark in {",", ";"}]
-    if not ends:
-        return 0
     parts = [content_of(claim.keys[start:end]) for start, end in pairwise([0, *ends, len(claim.keys)])]
-    return sum(claim.index.best_window(part)[0] for part in parts) if min(map(len, parts)) > 1 else 0
+    return sum(claim.index.best_window(part)[0] for part in parts) if ends and min(map(len, parts)) > 1 else 0
 
 
 def is_unrelated(question: frozenset[str], index: Index) -> bool:

@@ -11,7 +11,7 @@ from ragspan.records import RagRecord
 from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
-from ragspan_receiver.readers.attribute_names import CONVENTIONS, GENAI, MODEL_PREFIXES, UNREAD_SCOPES
+from ragspan_receiver.readers.attribute_names import CONVENTIONS, GENAI, MODEL_PREFIXES
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.reading import ReadSpan, become_search, read
 from ragspan_receiver.readers.requests import record_of_spans, requests_in
@@ -29,21 +29,25 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
         spans: of one trace, in any order. Those of unknown conventions only show which span is inside which.
         retrieval_tools: names of tools whose results are documents.
     """
-    payloads = Payloads()
-    ordered = sorted(spans, key=lambda span: span.start_ns)
-    steps = {span.span_id: step for span in ordered if (step := _step(span, payloads)) is not None}
-    for step in steps.values():
-        if isinstance(step.step, ToolStep) and step.step.name in retrieval_tools:
-            become_search(step, searched_with(step.step), documents_of_result(step.step.output))
-    found: list[RagRecord] = []
-    for of_request, span in requests_in(spans, steps):
+    payloads, steps = Payloads(), {}
+    for span in sorted(spans, key=lambda span: span.start_ns):
         try:
-            record = record_of_spans(of_request, span)
-        except Exception as problem:  # noqa: BLE001  others wrote the spans
+            step = _step(span, payloads)
+        except Exception as problem:  # noqa: BLE001  others wrote the span
+            _log.report("span", "a span could not be read (%s)", type(problem).__name__)
+            continue
+        if step is not None:
+            steps[span.span_id] = step
+            if isinstance(step.step, ToolStep) and step.step.name in retrieval_tools:
+                become_search(step, searched_with(step.step), documents_of_result(step.step.output))
+    found: list[RagRecord] = []
+    for of_request, around in requests_in(spans, steps):
+        try:
+            record = record_of_spans(of_request, around)
+        except Exception as problem:  # noqa: BLE001  as above
             _log.report("spans", "a trace's spans could not be read (%s)", type(problem).__name__)
             continue
-        if record is not None:
-            found.append(record)
+        found += [] if record is None else [record]
     return sorted(found, key=lambda record: record.started_ns)
 
 
@@ -52,21 +56,14 @@ def _step(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     about, scope = span.attributes, span.scope[:100]
     if scope.startswith(semconv.SCOPE):
         return None
-    convention = next((one for one in CONVENTIONS if any(name in about for name in one.kind)), None)
-    step, what = None, None
-    try:
-        step = None if convention is None else read(span, convention, payloads)
-    except Exception as problem:  # noqa: BLE001  others wrote the span
-        _log.report("span", "a span could not be read (%s)", type(problem).__name__)
-        return None
-    if step is not None:
-        if step.model is not None and not step.model.messages and step.model.reply is None:
-            what = f"calls of models by {scope!r} have no texts: content is off, or in a form that is not read"
-    elif (convention is None or (convention is GENAI and not convention.kind_of(about)[1])) and (
-        any(key.startswith(MODEL_PREFIXES) for key in about) or scope.startswith(UNREAD_SCOPES)
-    ):
+    convention = next((one for one in CONVENTIONS if any(name in about for name in one.attributes)), None)
+    step = None if convention is None else read(span, convention, payloads)
+    if step is not None and step.model is not None and not step.model.messages and step.model.reply is None:
+        what = f"calls of models by {scope!r} have no texts: content is off, or in a form that is not read"
+        _log.report(what, "%s", what)
+    is_unknown = convention is None or (convention is GENAI and not convention.kind_of(about)[1])
+    if step is None and is_unknown and any(key.startswith(MODEL_PREFIXES) for key in about):
         operation = str(about.get("gen_ai.operation.name", "without gen_ai.operation.name"))
         what = f"spans of {scope!r} are of no convention that is read: {operation[:100]}"
-    if what is not None:
         _log.report(what, "%s", what)
     return step

@@ -1,22 +1,25 @@
-"""Reads the payloads of spans, whatever convention they are of: one reader of messages, and one of documents."""
+"""Reads the payloads of spans, whatever convention they are of: single values, one reader of messages, and one of documents."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ragspan import field_names
 from ragspan.request import MEDIA, ROLES, Call, Document, PayloadMessage
 from ragspan.safe_copy import CUT, OPAQUE, Hidden, Snapshot
-from ragspan_receiver.readers.values import Fields, as_text, fields_of, first_of, json_of, number, numbered
 from ragspan_receiver.spans import TracedSpan
 
-Scored = tuple[Document, float | None]
+Fields: TypeAlias = Mapping[str, Any]
+Scored: TypeAlias = tuple[Document, float | None]
 
-_MAX_VALUES = 200_000
+_WRAPPERS = frozenset({"message", "message_content", "tool_call", "document"})
+"""OpenInference repeats the kind of a value before each of its names."""
+_MAX_INDEX = 100_000
+_MAX_NAMES = 12  # in one attribute's name, between its dots
 _MAX_DEPTH = 40
-_PAIR = 2
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
 _NO_TEXT = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$|__REDACTED__$")
@@ -29,12 +32,78 @@ _CALLS, _RESULTS = {"tool_call", "tool-call"}, {"tool_call_response", "tool-resu
 _UNREAD = ("a message without readable text",)
 
 
+def first_of(fields: Fields, names: Iterable[str]) -> Any:
+    """The first of these fields that is there."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def text_of(fields: Fields, names: Iterable[str]) -> str | None:
+    """The first of these fields that is a text."""
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
+
+
+def json_of(value: Any) -> Any:
+    """The data of an attribute that holds JSON; None if it holds none."""
+    if not isinstance(value, str):
+        return value if isinstance(value, (dict, list)) else None
+    try:
+        return json.loads(value) if value.lstrip()[:1] in {"{", "[", '"'} else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields in an attribute; none if it holds something else."""
+    data = json_of(value)
+    return {key: item for key, item in data.items() if isinstance(key, str)} if isinstance(data, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _as_text(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    try:
+        return value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def numbered(attributes: Fields, prefix: str) -> list[Any]:
+    """The values of attributes named `prefix.0.name`, `prefix.1.name`: one mapping for each number, as deep as their names are."""
+    start = f"{prefix}."
+    found: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if not key.startswith(start):
+            continue
+        *path, last = [name for name in key[len(start) :].split(".", _MAX_NAMES) if name not in _WRAPPERS] or [""]
+        inner: Any = found
+        for name in path:
+            inner = inner.setdefault(name, {}) if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            inner.setdefault(last, value)
+    listed = _listed(found)
+    return listed if isinstance(listed, list) else []
+
+
+def _listed(value: Any) -> Any:
+    """A mapping whose names are all numbers as a list, and so all inside it."""
+    if not isinstance(value, dict):
+        return value
+    inside = {key: _listed(item) for key, item in value.items()}
+    are_numbers = all(key.isdecimal() and key.isascii() and int(key[:9]) < _MAX_INDEX for key in inside)
+    return [inside[key] for key in sorted(inside, key=int)] if inside and are_numbers else inside
+
+
 class Payloads:
     """The payloads of one trace. Equal texts of documents are one document."""
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
-        self._left = _MAX_VALUES
 
     def read(self, value: Any) -> Snapshot:
         """The data in an attribute: what looks like JSON is read as JSON."""
@@ -45,31 +114,32 @@ class Payloads:
 
     def snapshot(self, value: Any, depth: int = 0) -> Snapshot:
         """A value that JSON can hold, with the documents and messages in it."""
-        self._left -= 1
-        if self._left < 0 or depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH:
             return CUT
         if isinstance(value, str):
             return OPAQUE if _NO_TEXT.match(value) else value
         if isinstance(value, Mapping):
             return self._of_fields(value, depth)
         if isinstance(value, (list, tuple)):
-            if len(value) == _PAIR and isinstance(value[0], str) and value[0].lower() in ROLES and value[1]:
+            if len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES and value[1]:  # noqa: PLR2004  (role, content)
                 return self.message({"content": value[1]}, value[0], depth)
             return [self.snapshot(item, depth + 1) for item in value]
         return value if value is None or isinstance(value, (bool, int, float)) else OPAQUE
 
     def _of_fields(self, value: Fields, depth: int) -> Snapshot:
-        inner = value.get("data", value.get("kwargs"))
-        if isinstance(inner, Mapping) and (role := _role_of_wrapped(value)):  # as LangChain writes a message
-            return self.message(inner, role, depth)
-        if value.get("type") == "constructor" and isinstance(inner, Mapping):  # any other object of LangChain's
-            return self.snapshot(inner, depth + 1)
+        inner, kind = value.get("data", value.get("kwargs")), value.get("type")
+        if isinstance(inner, Mapping) and kind == "constructor":  # an object of LangChain's
+            path = value.get("id")
+            match = _MESSAGE_CLASS.fullmatch(str(path[-1])) if isinstance(path, list) and path else None
+            return self.snapshot(inner, depth + 1) if match is None else self.message(inner, match[1] or "human", depth)
+        if isinstance(inner, Mapping) and str(kind).lower().removesuffix("messagechunk") in ROLES:
+            return self.message(inner, str(kind), depth)
         if (found := self._document_in(value)) is not None:
             return found[0]
-        role = value.get("role", value.get("type"))
+        role = value.get("role", kind)
         if isinstance(role, str) and role.lower() in ROLES and ("content" in value or "parts" in value):
             return self.message(value, role, depth)
-        if value.get("type") == "tool_call" and "args" in value:
+        if kind == "tool_call" and "args" in value:
             return self._call(value, depth)
         if "update" in value and value.keys() <= _COMMAND:  # LangGraph's command, which holds no question
             return Hidden({"update": self.snapshot(value["update"], depth + 1)})
@@ -87,8 +157,8 @@ class Payloads:
             if entry is None and loosely:
                 fields = value if isinstance(value, Mapping) else {"text": value}
                 document = self._with_text(fields)
-                score = number(first_of(fields, field_names.SCORE))
-                entry = (document, score) if document is not None and document.text else None
+                if document is not None and document.text:
+                    entry = (document, _number(first_of(fields, field_names.SCORE)))
             found += [] if entry is None else [entry]
         return found
 
@@ -97,7 +167,7 @@ class Payloads:
         fields = inner if isinstance(inner, Mapping) else value  # its score stands beside it
         is_one = any(keys <= fields.keys() for keys in _DOCUMENT_KEYS)
         document = self._with_text(fields) if is_one else None
-        return None if document is None else (document, number(value.get("score")))
+        return None if document is None else (document, _number(value.get("score")))
 
     def _with_text(self, value: Fields) -> Document | None:
         text = next((value[key] for key in field_names.TEXT if isinstance(value.get(key), str)), None)
@@ -112,14 +182,16 @@ class Payloads:
 
     # Messages
 
-    def messages_at(self, span: TracedSpan, names: Iterable[str], *, replies: bool = False) -> list[PayloadMessage]:
+    def messages_at(self, span: TracedSpan, names: Iterable[str], role: str = "user") -> list[PayloadMessage]:
         """The messages in the first of these attributes: a text, or JSON, also on an event; or numbered attributes."""
-        role = "assistant" if replies else "user"
         for name in names:
             holders = (span.attributes, *(event.attributes for event in span.events))
             given = next((one[name] for one in holders if one.get(name) is not None), None)
-            listed = numbered(span.attributes, name) if given is None else None
-            found = self.prompt_in(given) if listed is None else list(self._each(listed, role))
+            if given is not None:
+                found = self.prompt_in(given)
+            else:
+                listed = (one for one in numbered(span.attributes, name) if isinstance(one, Mapping))
+                found = [self.message(one, str(one.get("role") or role)) for one in listed]
             if found:
                 return found
         return []
@@ -134,7 +206,7 @@ class Payloads:
             isinstance(data, list)
             and len(data) == 1
             and isinstance(data[0], list)
-            and not isinstance(next(iter(data[0]), None), str)
+            and not isinstance([*data[0], ""][0], str)
         ):
             data = data[0]
         each = data if isinstance(data, list) else [self.read(given) if data is None else data]
@@ -146,7 +218,7 @@ class Payloads:
     def reply_in(self, gave: Any) -> PayloadMessage | None:
         """What a model said: a text, a message, or LangChain's generations."""
         data = json_of(gave)
-        said: Any = data.get("generations") if isinstance(data, dict) and "generations" in data else None
+        said: Any = data.get("generations") if isinstance(data, dict) else None
         while isinstance(said, list) and said:
             said = said[0]
         reply = self.read(said.get("message") or said.get("text") if isinstance(said, Mapping) else gave)
@@ -155,11 +227,6 @@ class Payloads:
             return PayloadMessage("ai", reply.content, reply.calls)
         return PayloadMessage("ai", reply) if isinstance(reply, str) else None
 
-    def _each(self, values: Iterable[Any], role: str) -> Iterator[PayloadMessage]:
-        for value in values:
-            if isinstance(value, Mapping):
-                yield self.message(value, str(value.get("role") or role))
-
     def message(self, value: Fields, role: str, depth: int = 0) -> PayloadMessage:
         """A message: LangChain's or OpenAI's fields, or parts."""
         message = PayloadMessage(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
@@ -167,7 +234,7 @@ class Payloads:
         if isinstance(content, str):
             parts = json_of(content) if content.startswith('[{"type"') else None
             content = ("" if _NO_TEXT.match(content) else content) if parts is None else parts
-        if isinstance(value.get("function"), list):  # AutoGen's instrumentation has results of tools so
+        if isinstance(value.get("function"), list):  # AutoGen's instrumentor has results of tools so
             content = [{"text": fields_of(one).get("content")} for one in value["function"]]
         calls = list(json_of(value.get("tool_calls")) or ()) if message.role == "ai" else []
         if isinstance(content, list):
@@ -175,9 +242,8 @@ class Payloads:
             texts = [one for one in shown if isinstance(one, str)]
             message.content = shown if len(texts) < len(shown) or content is value.get("content") else "\n".join(texts)
         elif content is not None:
-            message.content = as_text(content)
-        if calls:
-            message.calls = [self._call(call, depth) for call in calls if isinstance(call, Mapping)]
+            message.content = _as_text(content)
+        message.calls = [self._call(call, depth) for call in calls if isinstance(call, Mapping)] if calls else None
         message.call_id = message.call_id or value.get("tool_call_id") or (message.role == "tool" and value.get("id"))
         message.artifact = self.snapshot(value.get("artifact"), depth + 1)
         beside = value.get("additional_kwargs")
@@ -198,7 +264,7 @@ class Payloads:
             elif kind in _RESULTS:
                 message.role, message.call_id = "tool", first_of(part, ("id", "toolCallId"))
                 result = first_of(part, ("response", "result", "output"))
-                shown.append(as_text(result.get("value", result) if isinstance(result, Mapping) else result))
+                shown.append(_as_text(result.get("value", result) if isinstance(result, Mapping) else result))
             elif kind in {"text", None} and isinstance(said, str):
                 shown.append(said)
             elif kind not in MEDIA:
@@ -212,13 +278,3 @@ class Payloads:
         data = json_of(arguments)
         name, own_id = first_of(named, ("name", "toolName")), first_of(value, ("id", "toolCallId"))
         return Call(name, own_id, self.snapshot(arguments if data is None else data, depth + 1))
-
-
-def _role_of_wrapped(value: Fields) -> str | None:
-    """The role of a message that LangChain wrote with its class beside its fields."""
-    kind = value.get("type")
-    if kind == "constructor":
-        path = value.get("id")
-        match = _MESSAGE_CLASS.fullmatch(str(path[-1])) if isinstance(path, list) and path else None
-        return (match[1] or "human") if match else None
-    return kind if isinstance(kind, str) and kind.lower().removesuffix("messagechunk") in ROLES else None

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragspan.records import SpanAnchor
 from ragspan.request import NO_INPUT_YET, ModelStep, PayloadMessage, SearchStep, Step, ToolStep
 from ragspan.safe_copy import OPAQUE
 from ragspan_receiver.readers import attribute_names as names
 from ragspan_receiver.readers.attribute_names import Convention, Kind
-from ragspan_receiver.readers.payloads import Payloads, Scored
-from ragspan_receiver.readers.values import arguments_in, fields_of, first_of, json_of, numbered, query_in, text_of
+from ragspan_receiver.readers.payloads import Payloads, Scored, fields_of, first_of, json_of, numbered, text_of
 from ragspan_receiver.spans import TracedSpan
 
 _METHODS = {"llama_index", "dspy"}
@@ -26,6 +24,7 @@ _TASKS: Mapping[Kind, tuple[str, ...]] = {
 """Endings of the names of those Traceloop tasks that are more than chains."""
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
 """LlamaIndex's streams before they were read."""
+_CALLED = frozenset({"args", "kwargs"})
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -77,15 +76,6 @@ class ReadSpan:
         return any(isinstance(read.step, SearchStep) for read in self.around())
 
 
-def anchor_of(span: TracedSpan) -> SpanAnchor | None:
-    """The span's identity; None if its ids are not hexadecimal numbers."""
-    try:
-        trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
-    except ValueError:
-        return None
-    return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
-
-
 def read(span: TracedSpan, convention: Convention, payloads: Payloads) -> ReadSpan | None:
     """The step that a span shows; None if it shows none."""
     about = span.attributes
@@ -101,28 +91,22 @@ def read(span: TracedSpan, convention: Convention, payloads: Payloads) -> ReadSp
     if convention in names.WRAPPING:
         given, gave = _unwrapped(given, "input", gave), _unwrapped(gave, "output")
     asked = json_of(given)
-    given = arguments_in(asked) if isinstance(asked, dict) else given
-    chain = Step(
-        name=name, parent=None, started_ns=span.start_ns, inputs=payloads.read(given), output=payloads.read(gave)
-    )
-    metadata = {
-        key.removeprefix(start): value
-        for start in names.METADATA_PREFIXES
-        for key, value in about.items()
-        if key.startswith(start)
-    }
-    metadata |= fields_of(first_of(about, names.METADATA))
+    given = _arguments_in(asked) if isinstance(asked, dict) else given
+    inputs, output = payloads.read(given), payloads.read(gave)
+    chain = Step(name=name, parent=None, started_ns=span.start_ns, inputs=inputs, output=output)
+    starts = names.METADATA_PREFIXES
+    metadata = {key.removeprefix(one): about[key] for one in starts for key in about if key.startswith(one)}
+    metadata |= fields_of(about.get("metadata"))
     read = ReadSpan(span=span, chain=chain, kind=kind, framework=framework, metadata=metadata)
     if kind == "model":
         _read_model(read, payloads, given, gave)
     elif kind in {"retriever", "reranker"}:
         _read_search(read, payloads, gave)
     elif kind == "tool":
-        output = chain.output
         if isinstance(output, dict) and isinstance(output.get("blocks"), list):  # LlamaIndex's
             output = "\n".join(text_of(block, ["text"]) or "" for block in output["blocks"] if isinstance(block, dict))
         call_id = text_of(about, names.CALL_ID) or getattr(output, "call_id", None)
-        read.become(ToolStep, inputs=chain.inputs, output=output, call_id=call_id)
+        read.become(ToolStep, inputs=inputs, output=output, call_id=call_id)
     else:
         _read_chain(read, payloads, gave)
     return read
@@ -154,19 +138,35 @@ def _unwrapped(value: Any, side: str, gave: Any = None) -> Any:
     return later.get("inputs", own) if own == NO_INPUT_YET else own
 
 
+def _arguments_in(data: dict[str, Any]) -> Any:
+    """What a Python function was called with, if this is its `args` and `kwargs`: its only text, or its arguments."""
+    if not data or not (data.keys() <= _CALLED or data.keys() >= _CALLED):
+        return data
+    named, others = data.get("kwargs"), data.get("args")
+    only = others[0] if isinstance(others, list) and len(others) == 1 else None
+    return only if isinstance(only, str) else named or only or others
+
+
+def _query_in(inputs: Any) -> str | None:
+    """What was searched with: a text, or the field with such a name in what a search was called with."""
+    if isinstance(inputs, dict):
+        inner = inputs.get("query_bundle", inputs.get("str_or_query_bundle", inputs))
+        inputs = inner.get("query_str", inner.get("query")) if isinstance(inner, dict) else inner
+    return inputs if isinstance(inputs, str) else None
+
+
 def _prompt(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
     """The system's instructions and the messages that a model or an agent was given."""
-    system = payloads.message({"parts": json_of(first_of(span.attributes, names.SYSTEM))}, "system")
+    system = payloads.message({"parts": json_of(span.attributes.get(names.SYSTEM))}, "system")
     return [system] * bool(system.prompt_text) + payloads.messages_at(span, names.PROMPT)
 
 
 def _read_model(read: ReadSpan, payloads: Payloads, given: Any, gave: Any) -> None:
     about = read.span.attributes
     messages = payloads.prompt_in(given) if json_of(given) is not None and read.framework == "langchain" else []
-    replies = payloads.messages_at(read.span, names.REPLY, replies=True)
+    replies = payloads.messages_at(read.span, names.REPLY, "assistant")
     reply = PayloadMessage("ai", replies[0].content, replies[0].calls) if replies else payloads.reply_in(gave)
-    calls = json_of(first_of(about, names.REPLY_CALLS))
-    if calls:
+    if calls := json_of(about.get(names.REPLY_CALLS)):
         reply = payloads.message({"content": "" if reply is None else reply.text, "tool_calls": calls}, "ai")
     model, reason = text_of(about, names.MODEL), first_of(about, names.FINISH_REASON)
     read.become(
@@ -189,7 +189,7 @@ def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
         found = found or (payloads.documents_in(values, loosely=True) if isinstance(values, list) else [])
     shown = found if found or [] in (listed, output) else None
     if read.kind == "retriever":
-        become_search(read, text_of(about, names.QUERY) or query_in(read.chain.inputs), shown)
+        become_search(read, text_of(about, names.QUERY) or _query_in(read.chain.inputs), shown)
     elif shown:
         read.chain.output = [list(pair) for pair in shown]
 
@@ -197,32 +197,31 @@ def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
 def become_search(read: ReadSpan, query: str | None, found: Sequence[Scored] | None) -> None:
     """Make the step a search; `found` is None if the texts that it found are not known."""
     output = OPAQUE if found is None else [list(pair) for pair in found]
-    metadata = {"data_source_id": text_of(read.span.attributes, names.DATA_SOURCE)}
+    metadata = {"data_source_id": text_of(read.span.attributes, [names.DATA_SOURCE])}
     read.become(SearchStep, inputs=query, output=output, metadata=metadata)
 
 
 def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     """A chain, a workflow or an agent; or a task of LlamaIndex, whose payloads show its kind."""
     chain, data = read.chain, json_of(gave)
-    query, found = query_in(chain.inputs), payloads.documents_in(data) if isinstance(data, list) else []
+    inputs, output = chain.inputs, chain.output
+    query, found = _query_in(inputs), payloads.documents_in(data) if isinstance(data, list) else []
     if query and found:
-        if not (isinstance(chain.inputs, dict) and "nodes" in chain.inputs):  # as a postprocessor is called
+        if not (isinstance(inputs, dict) and "nodes" in inputs):  # as a postprocessor is called
             become_search(read, query, found)
-    elif isinstance(data, dict) and {"text", "logprobs"} <= data.keys() and isinstance(chain.inputs, str):
+    elif isinstance(data, dict) and {"text", "logprobs"} <= data.keys() and isinstance(inputs, str):
         said = PayloadMessage("ai", text_of(data, ["text"]) or "")
-        read.become(ModelStep, inputs=[PayloadMessage("human", chain.inputs)], reply=said)
+        read.become(ModelStep, inputs=[PayloadMessage("human", inputs)], reply=said)
     else:
-        given = chain.output
-        if isinstance(given, dict):
-            chain.output = (
-                next((given[key] for key, other in _STREAMS if {key, other} <= given.keys()), given) or OPAQUE
-            )
-        if isinstance(chain.inputs, dict) and "init_state" in chain.inputs:
+        if isinstance(output, dict):
+            streams = (output[key] for key, other in _STREAMS if {key, other} <= output.keys())
+            chain.output = next(streams, output) or OPAQUE
+        if isinstance(inputs, dict) and "init_state" in inputs:
             chain.inputs = OPAQUE  # a workflow's state before it began, without the question
         asked = _prompt(read.span, payloads)
         if chain.inputs is OPAQUE and any(part.role != "system" for part in asked):
             # OpenTelemetry's own instrumentation of LangChain writes a state as a text.
             state = payloads.read(asked[-1].text)
             chain.inputs = state if isinstance(state, dict) else {"messages": asked}
-        if chain.output is OPAQUE and (replies := payloads.messages_at(read.span, names.REPLY, replies=True)):
+        if chain.output is OPAQUE and (replies := payloads.messages_at(read.span, names.REPLY, "assistant")):
             chain.output = PayloadMessage("ai", replies[-1].content, replies[-1].calls)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragspan import field_names
-from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
-from ragspan.records import RagRecord
-from ragspan.request import INTERRUPT, Document, ModelStep, PayloadMessage, RequestTree, SearchStep, Step, record_of
+from ragspan.messages import MAX_MESSAGE, ErrorReport
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.request import INTERRUPTS, Document, ModelStep, PayloadMessage, RequestTree, SearchStep, Step, record_of
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
-from ragspan_receiver.readers.reading import ReadSpan, anchor_of
-from ragspan_receiver.readers.values import chunks_in, text_of
+from ragspan_receiver.readers.payloads import text_of
+from ragspan_receiver.readers.reading import ReadSpan
 from ragspan_receiver.spans import TracedSpan
 
 _MAX_AROUND = 1000  # spans that are looked through for the step around one
 _MAX_COMPARED = 100_000_000  # characters
 _MAX_WRITTEN = 1000
 _SYNTHESIS = (".synthesize", ".asynthesize")
+_CHUNKS = ("text_chunks", "context", "contexts", "passages")
+"""The fields in which a step is given documents as texts, by LlamaIndex's synthesizers and DSPy's modules."""
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
 
@@ -36,11 +38,18 @@ def requests_in(
     bare: dict[str, list[tuple[ReadSpan, list[str]]]] = defaultdict(list)
     whole: list[ReadSpan] = []
     for step in sorted(steps.values(), key=_start_of):
-        path = _path_up(step.span, by_id, until=steps)
-        if len(path) > 1 and path[-1] in steps:
-            inside[path[-1]].append(step)
+        span: TracedSpan | None = step.span
+        path = {
+            step.span.span_id: None
+        }  # up to the step around it, or to the last span that there is; it may be a circle
+        while span is not None and (outer := span.parent_id) is not None and outer not in path:
+            path[outer] = None
+            span = None if outer in steps or len(path) >= _MAX_AROUND else by_id.get(outer)
+        last = next(reversed(path))
+        if len(path) > 1 and last in steps:
+            inside[last].append(step)
         elif step.is_bare:
-            bare[path[-1]].append((step, path))
+            bare[last].append((step, list(path)))
         elif step.kind != "ignored":
             whole.append(step)
     for root in whole:
@@ -49,17 +58,6 @@ def requests_in(
         roots, paths = zip(*group, strict=True)
         shared = [span_id for span_id in paths[0] if all(span_id in path for path in paths)]
         yield _below(roots, inside), by_id.get(shared[0], roots[0].span) if len(group) > 1 else None
-
-
-def _path_up(span: TracedSpan, spans: Mapping[str, TracedSpan], *, until: Container[str] = ()) -> list[str]:
-    """The ids of a span and of those around it, the innermost first, to the first one in `until`; the last may be missing."""
-    path = {span.span_id: None}  # parents may form a circle
-    while span.parent_id is not None and span.parent_id not in path and len(path) < _MAX_AROUND:
-        path[span.parent_id] = None
-        if span.parent_id in until or span.parent_id not in spans:
-            break
-        span = spans[span.parent_id]
-    return list(path)
 
 
 def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) -> Sequence[ReadSpan]:
@@ -97,9 +95,8 @@ def record_of_spans(spans: Sequence[ReadSpan], around: TracedSpan | None = None)
     if record is None:
         return None
     span = around or root.span
-    errors = (
-        [] if root.framework == "langchain" else [_error_of(read.span) for read in spans[1:]]
-    )  # its retries do not count
+    # LangChain's retries do not count.
+    errors = [] if root.framework == "langchain" else [_error_of(read.span) for read in spans[1:]]
     swallowed = tuple(dict.fromkeys(error.name for error in errors if error is not None))
     return replace(
         record,
@@ -152,7 +149,7 @@ def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTre
         framework=framework,
         run_type="parser" if root.chain.name.endswith("Parser") else None,
         metadata=metadata,
-        anchor=anchor_of(span),
+        anchor=_anchor_of(span),
         grouped=around is not None,
     )
     written = _written_beside(spans) if framework != "langchain" else []  # whose steps show documents as such
@@ -218,7 +215,9 @@ def _written_beside(spans: Sequence[ReadSpan]) -> list[Document]:
     for document in found:
         lines = "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
         document.written = f"{lines}\n\n{document.text}" if lines else None
-    given = dict.fromkeys(each for read in spans for each in chunks_in(read.chain.inputs) if each.strip())
+    inputs = [read.chain.inputs for read in spans if isinstance(read.chain.inputs, dict)]
+    chunks = [one for each in inputs for key in _CHUNKS if isinstance(each.get(key), list) for one in each[key]]
+    given = dict.fromkeys(one for one in chunks if isinstance(one, str) and one.strip())
     texts = list(given)[:_MAX_WRITTEN] if len(found) * sum(map(len, given)) < _MAX_COMPARED else []
     return [Document(each, None, {}) for each in texts if not any(one.text in each for one in found if one.text)]
 
@@ -229,21 +228,29 @@ def _start_of(read: ReadSpan) -> int:
 
 def _says_nothing(payload: Snapshot) -> bool:
     """Whether a payload holds objects that nobody can read, and nothing else."""
-    items = payload.values() if isinstance(payload, dict) else payload
     if isinstance(payload, (dict, list)):
+        items = payload.values() if isinstance(payload, dict) else payload
         return bool(payload) and all(map(_says_nothing, items))
     return isinstance(payload, Opaque)
+
+
+def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
+    """The span's identity; None if its ids are not hexadecimal numbers."""
+    try:
+        trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
+    except ValueError:
+        return None
+    return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
 
 
 def _error_of(span: TracedSpan) -> ErrorReport | None:
     """The error that ended a span. A graph that waits for a person has one, too, though it has not failed."""
     exception = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
     kind = text_of(exception, ["exception.type"]) or text_of(span.attributes, ["error.type"])
-    if not span.status_error and (kind or "").rpartition(".")[2] != INTERRUPT:
+    if not span.status_error and (kind or "").rpartition(".")[2] not in INTERRUPTS:
         return None
     if kind is None:
         match = _error_type.match(span.status_message)
         kind = match[0] if match else "Error"
     message = text_of(exception, ["exception.message"]) or span.status_message
-    stacktrace = text_of(exception, ["exception.stacktrace"]) or ""
-    return ErrorReport(type=kind, message=message[:MAX_MESSAGE], stacktrace=stacktrace[-MAX_STACKTRACE:])
+    return ErrorReport(type=kind, message=message[:MAX_MESSAGE])
