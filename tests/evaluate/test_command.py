@@ -42,7 +42,7 @@ def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, tabl
     assert done.exit_code == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
-    assert "not scored by faithfulness, context_utilization: no_contexts 1" in done.stdout
+    assert "faithfulness: not scored: no_contexts 1" in done.stdout
     assert "3 rows evaluated by overlap, " in done.stdout
     assert [result.record_id for result in result_lines(ResultFile(tmp_path / "r.jsonl"))][::2] == ["a", "b", "c"]
     assert (summary["rows"], summary["summary"]["faithfulness"]["mean"]) == (3, 0.5)

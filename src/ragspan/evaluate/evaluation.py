@@ -257,16 +257,14 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
         for row in list(failing.values())[:_WORST_SHOWN]:
             yield from row.described(*row.failing)
         yield ""
-    by_reasons: dict[str, list[str]] = {}
     for one in evaluation.summary.values():
         if one.unlabelled:
             yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
         if one.not_scored:
-            by_reasons.setdefault(named_counts(one.not_scored), []).append(one.metric)
+            yield f"{one.metric}: not scored: {named_counts(one.not_scored)}"
     ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
     if ranks:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
-    yield from (f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items())
     yield _headline(evaluation)
 
 
@@ -286,7 +284,7 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     share = f"{who} was asked about a share of them ({evaluation.judge_share})"
     lines = [f"Above: the embedded judge's figures, over all rows. {share}:"]
     for metric, asked in shared.items():
-        words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 500 rows at a share of 0.2)"
+        words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
         if (rate := asked.failures) is not None:
             interval = f"({rate.lower:.1%} to {rate.upper:.1%})"
             words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated {interval}"

@@ -1,8 +1,7 @@
-"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row with its texts and all its outcomes.
+"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row, after a first line that says what was evaluated.
 
-A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done:
-whoever kills the process loses no row. The first line says what was evaluated. A row that is judged again gets another line,
-which counts in place of the first.
+A row is written as soon as it is done to `<output>.partial`, which becomes the output when the table is done: who kills the process
+loses no row. A row that is judged again gets another line, which counts in place of the first.
 """
 
 from __future__ import annotations
@@ -57,10 +56,6 @@ class EvaluatedRow:
     """Whether people say that the response is good; None where they do not say."""
     asked: Asked | None = None
     """Why the judge was asked, where it is asked about a share of the rows; None if it was not, or is asked about all."""
-    doubt: float | None = None
-    """How doubtful the row is by the embedded judge, from 0 to 1, where the judge is asked about a share of the rows."""
-    screened: Mapping[str, Outcome] = field(default_factory=dict)
-    """What the embedded judge has said of the row by metric, as long as it is not known whether the judge is asked."""
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -242,7 +237,7 @@ class RowWriter(ResultFile):
                     f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
             record = replace(row.record, record_id=done.record.record_id)
-            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
+            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked)
 
 
 def _described(metric: Metric) -> dict[str, Any]:
@@ -305,7 +300,7 @@ def _line_of(done: EvaluatedRow) -> bytes:
     if done.record.framework == "table":  # it is of the time at which it was read
         del plain["started_ns"], plain["ended_ns"]
     label = None if done.label is None else "pass" if done.label else "fail"
-    more = _pruned({"label": label, "asked": done.asked, "doubt": done.doubt})
+    more = _pruned({"label": label, "asked": done.asked})
     outcomes = {}
     for name, outcome in done.outcomes.items():
         of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
@@ -345,7 +340,7 @@ def _row_of(line: bytes) -> EvaluatedRow:
         record=msgspec.json.decode(line, type=RagRecord),
         outcomes=outcomes,
         label={"pass": True, "fail": False}.get(plain.get("label")),
-        **{name: plain.get(name) for name in ("asked", "doubt")},
+        asked=plain.get("asked"),
     )
 
 
