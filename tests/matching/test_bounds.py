@@ -70,14 +70,6 @@ def test_what_could_not_be_looked_for_to_the_end_is_known():
     assert not prompts.is_complete
 
 
-def test_a_text_that_was_read_in_part_is_not_whole():
-    long = words(600_000)
-
-    ((match,),) = PromptTexts([long]).find([long.upper()])
-
-    assert not match.whole
-
-
 def test_texts_that_repeat_themselves_without_end_leave_the_search_incomplete_rather_than_long():
     prompts = PromptTexts(["a " * 100_000])
 

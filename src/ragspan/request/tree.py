@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import Document, PayloadMessage, content_text, documents_in, tool_messages
@@ -198,8 +197,6 @@ class RequestTree:
     """The caller gets a model's tokens, although the calls in between are not streams."""
     before: RequestTree | None = None
     """The interrupted request that this one continues."""
-    retrieval_tools: Collection[str] = field(default_factory=retrieval_tools)
-    """Names of tools whose results are documents."""
     recorded: list[RetrievedContext] = field(default_factory=list)
     """What the program named with `record_contexts`."""
     found_nothing: bool = False
