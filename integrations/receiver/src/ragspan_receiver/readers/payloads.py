@@ -202,13 +202,9 @@ class Payloads:
         if isinstance(data, dict):
             holders = [one for one in (data, *data.values()) if isinstance(one, dict)]
             data = next((one[name] for one in holders for name in _ASKED if one.get(name)), [])
-        while (
-            isinstance(data, list)
-            and len(data) == 1
-            and isinstance(data[0], list)
-            and not isinstance([*data[0], ""][0], str)
-        ):
-            data = data[0]
+        first = data[0] if isinstance(data, list) and len(data) == 1 else None
+        if isinstance(first, list) and not isinstance(next(iter(first), None), str):  # a batch of one
+            data = first
         each = data if isinstance(data, list) else [self.read(given) if data is None else data]
         # Haystack's messages come as Python prints them.
         read = [one if str(one).startswith("ChatMessage(") else self.snapshot(one) for one in each]

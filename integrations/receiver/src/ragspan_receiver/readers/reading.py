@@ -18,7 +18,6 @@ _METHODS = {"llama_index", "dspy"}
 _EVALUATION = ("evaluator", "evaluator.evaluate", "evaluator.aevaluate")
 _TASKS: Mapping[Kind, tuple[str, ...]] = {
     "retriever": ("retriever",),
-    "reranker": ("rerank", "reranker", "postprocessor"),
     "ignored": _EVALUATION,
 }
 """Endings of the names of those Traceloop tasks that are more than chains."""
@@ -100,7 +99,7 @@ def read(span: TracedSpan, convention: Convention, payloads: Payloads) -> ReadSp
     read = ReadSpan(span=span, chain=chain, kind=kind, framework=framework, metadata=metadata)
     if kind == "model":
         _read_model(read, payloads, given, gave)
-    elif kind in {"retriever", "reranker"}:
+    elif kind == "retriever":
         _read_search(read, payloads, gave)
     elif kind == "tool":
         if isinstance(output, dict) and isinstance(output.get("blocks"), list):  # LlamaIndex's
@@ -121,8 +120,7 @@ def _kind_of(span: TracedSpan, convention: Convention, name: str) -> Kind | None
     if kind != "chain":
         return kind
     if task is None:
-        is_reranker = any(key.startswith("reranker.") for key in span.attributes)
-        return "reranker" if is_reranker else "ignored" if span.name.lower().endswith(_EVALUATION) else kind
+        return "ignored" if span.name.lower().endswith(_EVALUATION) else kind
     if "embedding" in name.lower():
         return None
     return next((found for found, ends in _TASKS.items() if name.lower().endswith(ends)), kind)
@@ -180,7 +178,6 @@ def _read_model(read: ReadSpan, payloads: Payloads, given: Any, gave: Any) -> No
 
 
 def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
-    """A search; what a reranker was given and gave are documents in a chain."""
     about, output = read.span.attributes, json_of(gave)
     output = output.get("documents") if isinstance(output, dict) else output
     listed = json_of(first_of(about, names.FOUND))
@@ -188,10 +185,7 @@ def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     for values in (listed, *(numbered(about, name) for name in names.FOUND), output):
         found = found or (payloads.documents_in(values, loosely=True) if isinstance(values, list) else [])
     shown = found if found or [] in (listed, output) else None
-    if read.kind == "retriever":
-        become_search(read, text_of(about, names.QUERY) or _query_in(read.chain.inputs), shown)
-    elif shown:
-        read.chain.output = [list(pair) for pair in shown]
+    become_search(read, text_of(about, names.QUERY) or _query_in(read.chain.inputs), shown)
 
 
 def become_search(read: ReadSpan, query: str | None, found: Sequence[Scored] | None) -> None:
