@@ -62,7 +62,6 @@ def requests_in(
 
 
 def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) -> Sequence[ReadSpan]:
-    """The roots and the steps below them."""
     found: list[ReadSpan] = []
     waiting = list(reversed(roots))
     while waiting:
