@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import logging
 import os
-import re
 import runpy
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ragspan.doctor.judges_command import judges
@@ -29,17 +26,6 @@ _MISSING = {
 }
 
 
-class Commands(TyperGroup):
-    """Commands whose help has the paragraphs of their docstrings."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        own = super().get_command(ctx, cmd_name)
-        for each in (own, *getattr(own, "commands", {}).values()):
-            if each is not None:  # Typer breaks all paragraphs but the first where the docstring does
-                each.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(each.help or ""))
-        return own
-
-
 def _refuse(command: str, error: Exception | str) -> NoReturn:
     """End with the message, and the status for wrong usage."""
     typer.echo(f"ragspan {command}: {error}", err=True)
@@ -47,7 +33,11 @@ def _refuse(command: str, error: Exception | str) -> NoReturn:
 
 
 app = typer.Typer(
-    name="ragspan", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    name="ragspan",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command()(evaluate)
 app.command()(failures)
@@ -106,7 +96,7 @@ def run(
     where these name no exporter. Servers run, too, with the processes that they start: ragspan run -m uvicorn app:app
     """
     from ragspan.application import configure, frameworks
-    from ragspan.children import reach_children
+    from ragspan.config import OF_RAGSPAN_RUN
 
     arguments = program or []
     if module is None and not arguments:
@@ -121,7 +111,10 @@ def run(
         _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
     if not quiet:
         typer.echo(f"ragspan: {configured.line}", err=True)
-    reach_children(Path(sys.path[0]), frameworks=frameworks())
+    # Each Python interpreter that the program starts imports the `sitecustomize` there; a fork needs nothing of this.
+    os.environ[OF_RAGSPAN_RUN] = os.pathsep.join([sys.path[0], *frameworks()])
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([_AT_START, *filter(None, others)]))
     sys.argv = arguments if module is None else [module, *arguments]
     try:
         if module is None:
@@ -136,6 +129,7 @@ def run(
         raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
 
 
+_AT_START = str(Path(__file__).parent / "at_start")
 _OUR_FRAMES = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
 
 

@@ -206,7 +206,6 @@ class Settings:
         "Names of [metrics](metrics.md), separated by commas; also of [other packages](own-parts.md#a-name-for-it).",
         _METRICS,
     )
-    causes: bool = _row(True, "Look for [why an answer failed](causes.md) in all retrieved documents.")
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
         "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",

@@ -9,9 +9,10 @@ import pytest
 from result_lines import result_lines
 
 from ragspan import installed
-from ragspan.evaluate import ResultFile
-from ragspan.evaluate.evaluation import Evaluation
-from ragspan.usage import Usage
+from ragspan.evaluate import ResultFile, evaluate_command
+from ragspan.evaluate.sources import StoredAnswer
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.testing import RecordingEmitter
 
 ANSWERS = """id,question,contexts,answer
 a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 metres high.
@@ -41,10 +42,10 @@ def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, tabl
     assert done.exit_code == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
-    assert "not scored by faithfulness, context_utilization: no_contexts 1" in done.stdout
+    assert "faithfulness: not scored: no_contexts 1" in done.stdout
     assert "3 rows evaluated by overlap, " in done.stdout
     assert [result.record_id for result in result_lines(ResultFile(tmp_path / "r.jsonl"))][::2] == ["a", "b", "c"]
-    assert (summary["rows"], summary["is_complete"], summary["summary"]["faithfulness"]["mean"]) == (3, True, 0.5)
+    assert (summary["rows"], summary["summary"]["faithfulness"]["mean"]) == (3, 0.5)
     assert summary["summary"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
 
 
@@ -69,7 +70,7 @@ def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
             1,
             "a gate failed: faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows",
         ),
-        (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score (40%)"),
+        (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score"),
         (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.5"], 1, "--min-scored is 50%"),
     ],
 )
@@ -134,13 +135,6 @@ def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(
         assert "faithfulness: 0.500, and 0.500 in the baseline: no clear difference (over 2 of both" in one.stdout
 
 
-def test_requests_of_earlier_runs_are_said_to_be_of_all_runs():
-    usage = Usage(requests=22, input_tokens=5, output_tokens=5)
-    evaluation = Evaluation(metrics=(), rows=3, summary={}, resumed=3, usage=usage)
-
-    assert "0 of the table's rows in this run, 0 s; in all runs 22 requests, 10 tokens" in str(evaluation)
-
-
 @pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
 def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
     monkeypatch.setattr(installed, "entry_points", lambda **_: ())
@@ -150,3 +144,16 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
 
     assert done.exit_code == 2
     assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
+
+
+def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatch):
+    spans = [SpanAnchor(trace_id=7, span_id=number, trace_flags=1) for number in range(1, 4)]
+    records = [RagRecord(question="q", contexts=["It rains."], response="It rains.", parent=span) for span in spans]
+    emitter = RecordingEmitter()
+    monkeypatch.setattr(evaluate_command, "stored_answers", lambda *_: (StoredAnswer(record=one) for one in records))
+    monkeypatch.setattr(evaluate_command, "emitter_from", lambda *_: emitter)
+    done = run("--from", "phoenix", "--project", "p", "--to-trace", "--metrics", "faithfulness")
+
+    assert done.exit_code == 0, done.output
+    assert "the scores of 3 answers go to phoenix" in done.stderr
+    assert [(one.span, one.outcomes["faithfulness"].value) for one in emitter.scored] == [(span, 1.0) for span in spans]

@@ -2,103 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
+import time
 
 import pytest
 from fakes import FakeJudge
 
 from ragspan import Budget
-from ragspan.evaluate import evaluate, outages
-from ragspan.evaluate.outages import OutageRetry
+from ragspan.evaluate import evaluate, running
 from ragspan.evaluate.rows import partial_of
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.llm import requests
 from ragspan.judges.session import report_usage, reserve
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import Score
 from ragspan.usage import Usage
 
 ROWS = [{"id": f"r{number}", "question": "q", "contexts": ["It rains."], "answer": "It rains."} for number in range(30)]
-OUT = MetricFailure(error_type="InternalServerError", message="overloaded", outage=True, status=503)
-
-
-class Clock:
-    """Time goes on while somebody sleeps."""
-
-    now = 0.0
-
-    def __init__(self):
-        self.pauses = []
-
-    def __call__(self):
-        return self.now
-
-    async def sleep(self, seconds):
-        self.pauses.append(seconds)
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(outages.asyncio, "sleep", clock.sleep)
-    return clock
-
-
-def end(retry, *outcomes):
-    """What becomes of a row whose metric has these outcomes, the last one again and again."""
-    left = list(outcomes)
-
-    async def ask(_):
-        return {"m": left.pop(0) if len(left) > 1 else left[0]}
-
-    return asyncio.run(retry.outcomes(["m"], ask, ()))["m"]
-
-
-def test_a_judge_that_is_away_is_asked_after_pauses_that_grow_until_patience_ends(clock):
-    retry = OutageRetry(100, clock=clock)
-    assert end(retry, OUT) == OUT
-    assert clock.pauses[:6] == [1, 2, 4, 8, 10, 10]
-    assert 100 < clock.now <= 110
-
-    waited = clock.now
-    assert end(retry, OUT) == OUT
-    assert clock.now == waited, "other rows are not waited for"
-
-
-def test_by_default_a_judge_that_has_never_answered_is_waited_for_less_long(clock):
-    retry = OutageRetry(clock=clock)
-    end(retry, OUT)
-    assert 90 < clock.now < 110
-
-    end(retry, Score(value=1.0))
-    before = clock.now
-    end(retry, OUT)
-    assert 600 < clock.now - before < 620
-
-
-def test_it_is_told_who_is_away_and_for_how_long(clock):
-    retry = OutageRetry(100, clock=clock)
-    told = []
-
-    async def ask(_):
-        told.append(retry.outage)
-        return {"m": OUT if len(told) < 4 else Score(value=1.0)}
-
-    asyncio.run(retry.outcomes(["m"], ask, ()))
-    words = "waiting for the judge of m since 3 s, for 97 s more (InternalServerError: overloaded)"
-    assert (told[:3], told[2:3], retry.outage) == ([None, None, words], [words], None)
-
-
-# Whole tables ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Pauses of hundredths of a second."""
-    monkeypatch.setattr(outages, "_LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(outages, "_SUSPECT", 0.5)
+    monkeypatch.setattr(running, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(running, "_SUSPECT", 0.5)
     monkeypatch.setattr(requests, "_PAUSE", 0.2)
 
 
@@ -132,6 +59,15 @@ def test_a_row_that_the_judge_cannot_take_holds_up_no_other():
     metric = Flaky(lambda _, record_id: outage() if record_id == "r3" else None)
 
     assert evaluate(ROWS, [metric], concurrency=2).summary["flaky"].scored == len(ROWS) - 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_judge_that_stays_away_is_waited_for_once_and_not_for_each_row():
+    metric = Flaky(lambda number, _: outage() if number > 5 else None)
+    began = time.monotonic()
+
+    assert evaluate(ROWS, [metric], patience=1, concurrency=2).summary["flaky"].scored == 5
+    assert time.monotonic() - began < 10
 
 
 def test_without_patience_an_outage_fails_the_rows_at_once():
@@ -185,7 +121,7 @@ def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
     metrics = both(("r7",), ())
     second = evaluate(ROWS, metrics, output=output, resume=True)
     assert [metric.asked for metric in metrics] == [["r3", "r7"], ["r7"]]
-    assert (second.resumed, second.summary["one"].scored) == (len(ROWS) - 2, len(ROWS) - 1)
+    assert second.summary["one"].scored == len(ROWS) - 1
     third = evaluate(ROWS, both((), ()), output=output, resume=True)
 
     assert (third.summary["one"].scored, third.has_passing) == (len(ROWS), False)

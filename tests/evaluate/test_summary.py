@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import statistics
+from types import SimpleNamespace
 
 import pytest
 
-from ragspan.evaluate.progress import RunProgress, progress_on_stderr
-from ragspan.evaluate.rows import BadRow, EvaluatedRow
-from ragspan.evaluate.running import run
-from ragspan.evaluate.scoring import plan_from
+from ragspan.evaluate.running import progress_on_stderr
 from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import NotApplicable, Score
-from ragspan.records import RagRecord
-from ragspan.usage import Usage
-
-RECORD = RagRecord(question="q", contexts=None, response="r")
 
 
 def summary_of(*values, reasons=(), label=None, threshold=None):
@@ -41,43 +34,19 @@ def test_the_summary_is_of_the_scores_alone():
 # Progress -------------------------------------------------------------------------------------------------------------
 
 
-class SlowMetric:
-    name = "slow"
-
-    async def score(self, _):
-        await asyncio.sleep(0.01)
-        return Score(value=1.0)
-
-
-@pytest.mark.parametrize("limit", [None, 1000, 10])
-def test_the_share_is_of_the_rows_that_are_done_and_not_of_those_that_are_read(write_jsonl, limit):
-    table = write_jsonl([{"question": "q", "contexts": ["c"], "answer": "a"}] * 12)
-    shares = []
-    plan = plan_from(
-        {"data": table, "metrics": [SlowMetric()], "limit": limit},
-        on_row=lambda progress: shares.append(progress.share_done),
-    )
-    rows = run(plan).rows
-
-    assert len(shares) == rows
-    assert shares[-1] == 1
-    assert min(shares) < 0.5, "one row of ten is not half of them"
-
-
-def do(progress, rows):
-    for _ in range(rows):
-        outcome = Score(value=0.5, usage=Usage(requests=1, usd=0.01))
-        progress.add(EvaluatedRow(row=progress.done + 1, record=RECORD, outcomes={"m": outcome}))
-
-
-def test_a_line_tells_rows_rate_means_bad_rows_cost_and_the_time_left(clock):
+@pytest.mark.parametrize(
+    ("run", "line"),
+    [
+        ({"done": 50}, "50 rows (50%) · 5.0 rows/s\n"),
+        ({"done": 50, "outage": "waiting for the judge"}, "50 rows (50%) · waiting for the judge\n"),
+        ({"done": 50, "resumed": 50}, "50 rows (50%)\n"),
+    ],
+)
+def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, run, line):
     file = io.StringIO()
-    progress = RunProgress(("m",))
-    progress.share_done = 0.5
+    usual = {"resumed": 0, "outage": None, "table": SimpleNamespace(share_read=lambda row: row / 100)}
     with progress_on_stderr(file=file, clock=clock) as display:
-        do(progress, 49)
-        progress.add(BadRow(row=50, reason="bad"))
         clock.advance(10)
-        display(progress)
+        display(SimpleNamespace(**usual | run, counts=SimpleNamespace(done=run["done"])))
 
-    assert file.getvalue() == "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900\n"
+    assert file.getvalue() == line

@@ -31,8 +31,8 @@ def data_of(entries):
     return [entry.data for entry in entries]
 
 
-def places(entries):
-    return [(entry.row, entry.line) for entry in entries]
+def numbers(entries):
+    return [entry.row for entry in entries]
 
 
 # In memory ------------------------------------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ def test_what_is_no_table_is_an_error(data, message):
         (None, "absent.csv", TableError, "No such file"),
         (b"question\na\n", "t.parquet", TableError, "cannot be read as Parquet"),
         (b"\xef\xbb\xbf\n", "t.csv", TableError, "is empty"),
-        (gzip.compress(b"question\n" * 1000, mtime=0), "t.csv.gz", TableError, "is not UTF-8 text .*: unpack it"),
-        (b"a,b,a\n", "t.csv", TableError, "has the column 'a' 2 times"),
+        (gzip.compress(b"question\n" * 1000, mtime=0), "t.csv.gz", TableError, "is not UTF-8 text: unpack it"),
+        (b"a,b,a\n", "t.csv", TableError, "two columns of one name: a, b, a"),
         (
             b'[{"a": 1}\n{"a": 2}]',
             "t.json",
@@ -101,13 +101,6 @@ def test_what_is_no_table_is_an_error(data, message):
             "is not JSON: Expecting ',' delimiter, at line 2, column 1",
         ),
         (b"[" * 100_000, "t.json", TableError, "is not JSON: nested too deep"),
-        (
-            b"abc\nd\xfce\n",
-            "t.csv",
-            TableError,
-            "the byte 0xfc, about line 2.: unpack it, or save it as UTF-8",
-        ),
-        (b"a\r\n" * 30_001 + b"\xfc\n", "t.csv", TableError, "about line 30002"),
     ],
 )
 def test_a_file_that_is_no_table_is_an_error(read, tmp_path, data, name, error, message):
@@ -145,7 +138,7 @@ def test_rows_are_dictionaries_with_their_number_and_line(read):
     good, bad = read(b'question,answer\n"a\nb",r\n\nc,s\n')
 
     assert data_of(good) == [{"question": "a\nb", "answer": "r"}, {"question": "c", "answer": "s"}]
-    assert (places(good), bad) == ([(1, 2), (2, 5)], [])
+    assert (numbers(good), bad) == ([1, 2], [])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +152,7 @@ def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told
     good, (bad,) = read(b"question,answer\n" + rows)
 
     assert [entry.row for entry in good] == kept
-    assert (bad.row, bad.line, bad.data) == (1, 2, told)
+    assert (bad.row, bad.data) == (1, told)
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------
@@ -168,10 +161,10 @@ def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told
 def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing(read):
     good, bad = read(b'{"question": "a"}\n\n{"answer": secret}\n[1]\n' + b"[" * 100_000 + b'\n{"a": 1}', "t.jsonl")
 
-    assert (places(good), places(bad)) == ([(1, 1), (5, 6)], [(2, 3), (3, 4), (4, 5)])
+    assert (numbers(good), numbers(bad)) == ([1, 5], [2, 3, 4])
     assert [entry.data for entry in bad] == [
-        "it is not JSON: Expecting value, at column 12",
-        "it is a list, but should be an object",
+        "it is not JSON: Expecting value, at line 1, column 12",
+        "it is a list, but should be a dictionary or a record",
         "it is not JSON: nested too deep, or with a number of thousands of digits",
     ]
 
@@ -188,6 +181,6 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet", row_group_size=1)
     table = table_of(tmp_path / "t.parquet")
 
-    assert (list(table.columns), table.count) == (["question", "prediction", "scores"], 3)
+    assert (list(table.columns), table.share_read(3)) == (["question", "prediction", "scores"], 1)
     good, bad = split(table)
     assert (data_of(good), [entry.row for entry in good], bad) == (rows, [1, 2, 3], [])

@@ -123,12 +123,3 @@ async def test_unsure_claims_count_for_neither_side_and_no_label_depends_on_them
     else:
         assert (outcome.value, outcome.label) == (pytest.approx(value), label)
         assert outcome.details == {"claims": len(verdicts), "unsure": verdicts.count("unsure")}
-
-
-async def test_claims_that_restate_the_question_are_left_out(fixed_judge):
-    judge = fixed_judge(claims=["You asked what the silver card costs.", FEE], supported=[True])
-
-    outcome = await Faithfulness(judge).score(record(question="What does the silver card cost?"))
-
-    assert outcome.details["claims"] == 1
-    assert judge.asked[-1] == ("verdicts", [FEE])

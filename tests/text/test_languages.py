@@ -15,7 +15,7 @@ from ragspan.text.languages import guess, language, languages_of
     [
         ("de", "1.234,50", "1234,5"),
         ("de", "dreißig", "30"),
-        ("de", "Häuser", "Haus"),
+        ("de", "Verträge", "Vertrag"),
         ("fr", "1\u202f234,5", "1234,5"),
         ("hi", "१२", "12"),
         ("ar", "كِتَاب", "كتاب"),
@@ -51,7 +51,7 @@ def test_negations_are_known_and_are_no_content(code, sentence):
         ("th", "ผู้ป่วย", ["ผู้ป่", "ป่ว", "วย"]),
         ("zh", "商品购买", ["商", "商品", "品", "品购", "购", "购买", "买"]),
         ("ja", "東京の", ["東", "東京", "京", "京の"]),
-        ("hi", "भारतीय", ["भारतीय", "भार", "रत", "तीय"]),
+        ("hi", "भारतीय", ["भारती", "भार", "रती", "तीय"]),
     ],
 )
 def test_where_words_are_not_apart_or_change_much_pairs_of_signs_are_compared(code, text, content):

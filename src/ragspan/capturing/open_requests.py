@@ -15,13 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from time import time_ns
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import Answer, enclosing_answer
-from ragspan.capturing.log import NESTED, Fold, Grow, RequestLog, RunKey, nested_logs
-from ragspan.capturing.nested import OuterRun, begin_inside, request_around
+from ragspan.capturing.log import NESTED, Fold, Grow, NestedLog, RequestLog, RunKey, nested_logs
 from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
@@ -36,6 +35,25 @@ _NS_BETWEEN_LOOKS = 60 * 10**9
 
 LiveRun = TypeVar("LiveRun")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
+
+
+class OuterRun(NamedTuple):
+    """A run of another integration's request, in which something happens."""
+
+    log: RequestLog
+    run: RunKey
+
+
+Finder: TypeAlias = Callable[[RecordSink], OuterRun | None]
+"""Finds the live run that the caller is in, of a request for this sink."""
+
+_finders: list[Finder] = []
+
+
+def add_request_finder(find: Finder) -> None:
+    """Have the requests of other integrations ask this one where they are."""
+    if find not in _finders:
+        _finders.append(find)
 
 
 class EndedRuns:
@@ -104,8 +122,12 @@ class OpenRequests(Generic[LiveRun]):
 
     def within(self) -> OuterRun | Answer | None:
         """What the caller is in, the nearer of both: a run of another framework's request, or a `ragspan.capture` block."""
-        found, answer = request_around(self.sink), enclosing_answer()
-        return found if found is not None and (found.log.grouped or answer is None) else answer
+        answer = enclosing_answer()
+        for find in _finders if len(_finders) > 1 else ():  # else no other integration is there
+            found = find(self.sink)
+            if found is not None and not found.log.over and (found.log.grouped or answer is None):
+                return found
+        return answer
 
     def begin(self, run: RunKey, within: OuterRun | Answer | None) -> RequestLog | None:
         """The log of a run that nothing followed is around: a new one, or one of what the caller is within.
@@ -117,12 +139,24 @@ class OpenRequests(Generic[LiveRun]):
             return None
         if within is not None:
             if isinstance(within, OuterRun):
-                return begin_inside(within, run, self, lambda: self._new_log(grouped=True), self._end)
+                return self._begin_inside(within, run)
             return within.part(self, lambda: self._new_log(grouped=True), self._end)
         log = self._new_log()
         if context:
             log.anchor = current_anchor(context)
         return log
+
+    def _begin_inside(self, outer: OuterRun, run: RunKey) -> RequestLog:
+        """The log of what is noted inside of another framework's request, where this run begins; it ends with that request."""
+        inside: dict[int, NestedLog] = outer.log.about.setdefault(NESTED, {})
+        inner = inside.get(id(self))
+        if inner is None:
+            made = NestedLog(self._new_log(grouped=True), self._end, {})
+            inner = inside.setdefault(id(self), made)
+            if inner is not made:  # another thread was first
+                self._end(made.log)
+        inner.around[run] = outer.run
+        return inner.log
 
     def follow(self, log: RequestLog, key: RunKey, run: LiveRun) -> None:
         """Note that a run is live."""

@@ -28,7 +28,6 @@ _Contexts: TypeAlias = Annotated[
     Texts, Option(help="A column or path with lists, the JSON text of one, or a text; may be given more than once.")
 ]
 _Answer: TypeAlias = Annotated[Text, Option(help="A column or path: the response that is scored.")]
-_Limit: TypeAlias = Annotated[int | None, Option(metavar="N", help="Only the first rows.", min=1)]
 _Since: TypeAlias = Annotated[
     Text, Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
 ]
@@ -74,11 +73,10 @@ def evaluate(
     contexts_column: _Contexts = None,
     answer_column: _Answer = None,
     label_column: Annotated[Text, Option(help="What people say of some responses: see ragspan agree.")] = None,
-    id_column: Annotated[Text, Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Metrics = None,
     judge: Judge = None,
     judge_share: _Share = None,
-    limit: _Limit = None,
+    limit: Annotated[int | None, Option(metavar="N", help="Only the first rows.", min=1)] = None,
     output: Annotated[File, _output(help="The rows with their scores.")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an earlier run, and judge again what failed.")] = False,
     report: Annotated[File, Option(metavar="FILE.html", help="A report to look at.")] = None,
@@ -117,7 +115,6 @@ def agree(
     answer_column: _Answer = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    limit: _Limit = None,
     json: _Json = None,
 ) -> None:
     """Say how well the judge agrees with your labels: score a table in which all rows, or some, have one.
@@ -143,7 +140,6 @@ def failures(
     source: Annotated[Text, _from(help="Of the scores that phoenix or mlflow has, no FILE.")] = None,
     project: _Project = None,
     since: _Since = None,
-    metrics: Annotated[Text, Option(metavar="NAMES", help="Failures of these metrics; by default of any.")] = None,
     output: Annotated[File, _output(help="A table for ragspan evaluate and agree.")] = None,
     to: Annotated[Text, Option(metavar="TOOL:DATASET", help="phoenix:NAME or mlflow:NAME: a data set there.")] = None,
 ) -> None:

@@ -17,7 +17,7 @@ from ragspan.outcomes import Label
 
 LEAST_LABELS: Final = 20
 """With fewer random ones there is no estimate."""
-LEAST_IN_STRATUM: Final = 5
+_LEAST_IN_STRATUM: Final = 5
 """With fewer labels a stratum says nothing by itself."""
 _Z: Final = 1.959964
 """Of a normal distribution, 95 % are within this many standard deviations."""
@@ -57,11 +57,10 @@ class RateEstimate:
 def rate_by_labels(failing: Stratum, passing: Stratum) -> RateEstimate | None:
     """The rate where a random part of the answers has a label: those that a metric fails and those that it passes are strata.
 
-    The labels of each say how often the metric errs there. Where one of them has few labels both are one stratum, and the
-    metric's word does not count.
+    Where one of them has few labels both are one stratum, and the metric's word does not count.
     """
     both = failing + passing
-    is_told = all(one.is_known or one.labels >= LEAST_IN_STRATUM for one in (failing, passing))
+    is_told = all(one.is_known or one.labels >= _LEAST_IN_STRATUM for one in (failing, passing))
     found = estimate_rate([failing, passing] if is_told else [both])
     return found and replace(found, by_metric=failing.answers / both.answers)
 
@@ -96,13 +95,9 @@ def estimate_rate(strata: Iterable[Stratum]) -> RateEstimate | None:
         value += weight * share
         below += (weight * (share - lower)) ** 2
         above += (weight * (upper - share)) ** 2
-    return RateEstimate(
-        value=value,
-        lower=max(value - math.sqrt(below), 0.0),
-        upper=min(value + math.sqrt(above), 1.0),
-        labels=sum(stratum.labels for stratum in there),
-        answers=answers,
-    )
+    lower, upper = max(value - math.sqrt(below), 0.0), min(value + math.sqrt(above), 1.0)
+    labels = sum(stratum.labels for stratum in there)
+    return RateEstimate(value=value, lower=lower, upper=upper, labels=labels, answers=answers)
 
 
 def wilson_interval(share: float, number: float) -> tuple[float, float]:

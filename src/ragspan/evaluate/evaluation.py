@@ -8,8 +8,9 @@ from __future__ import annotations
 import heapq
 import importlib
 import io
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -21,12 +22,16 @@ from rich.text import Text
 
 from ragspan.counted import counted
 from ragspan.evaluate.estimates import LEAST_LABELS
-from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow
-from ragspan.evaluate.summaries import SUMMARY_HEADER, MetricSummary, named_counts
+from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
+from ragspan.evaluate.summaries import MetricSummary, MetricTally, named_counts
 from ragspan.judge_share import JudgeShare
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure
+from ragspan.telemetry.content import MAX_DIMENSION_VALUES
+from ragspan.telemetry.semconv import DIMENSION_OTHER
 from ragspan.usage import Usage
 
 _WORST_KEPT, _WORST_SHOWN = 20, 3
+_BAD_ROWS_KEPT = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -35,16 +40,11 @@ class Evaluation:
 
     metrics: tuple[str, ...]
     rows: int
-    """Records that were evaluated: the table's rows but for the bad ones, and for those that are not done."""
+    """Records that were evaluated: the table's rows but for the bad ones."""
     summary: Mapping[str, MetricSummary]
     bad_rows: Sequence[BadRow] = ()
     """The first ten thousand of them, in the order of the table."""
     bad_row_count: int = 0
-    resumed: int = 0
-    """Rows that an earlier run did, of these and the bad ones."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Rows without a score that they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure,
-    or `unreadable` for bad rows."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """What failures said, by their type: the first of each."""
     labelled: int = 0
@@ -59,7 +59,7 @@ class Evaluation:
     """The file's name; None for data in memory."""
     labels: Mapping[int, bool] = field(default_factory=dict)
     """Whether people say that a response is good, by its row; of the rows that have a label."""
-    label_name: str = LABEL
+    label_name: str = "label"
     """The name of their column."""
     columns: str = ""
     """What was read as what, in a line."""
@@ -69,10 +69,6 @@ class Evaluation:
     """Of all judging, also that of an earlier run that this one resumed."""
     seconds: float = 0.0
     """The duration of this run."""
-    is_complete: bool = True
-    """False if it was interrupted: what is here is what was done by then."""
-    has_passing: bool = False
-    """Whether metrics failed on rows, or the budget was spent: `resume` judges these again."""
     stream: Callable[[], Iterator[EvaluatedRow]] = lambda: iter(())
 
     def __str__(self) -> str:
@@ -88,16 +84,22 @@ class Evaluation:
     @property
     def is_scored(self) -> bool:
         """Whether any metric has a score of the judge that was to give it, or finds a refusal right: then the judge works."""
-        return any(summary.settled and not summary.silence for summary in self.summary.values())
+        return any(one.settled or (one.asked and one.asked.scored) for one in self.summary.values())
+
+    @property
+    def has_passing(self) -> bool:
+        """Whether metrics failed on rows, or the budget was spent: `resume` judges these again."""
+        found = self.summary.values()
+        return any(
+            one.failed or BUDGET_EXHAUSTED in one.not_scored or (one.asked and one.asked.fallbacks) for one in found
+        )
 
     @property
     def why_not_scored(self) -> str:
         """Why rows have no score, in words: what failures said, and the reasons that are none."""
         reasons: Counter[str] = Counter()
         for summary in self.summary.values():
-            if summary.silence:
-                return summary.silence
-            reasons |= Counter(summary.not_scored)
+            reasons |= Counter(summary.not_scored) | Counter(summary.asked.fallbacks if summary.asked else {})
         if self.bad_row_count:
             reasons["unreadable"] = self.bad_row_count
         said = {reason: f" ({self.failures[reason]})" for reason in reasons if self.failures.get(reason)}
@@ -124,13 +126,14 @@ class Evaluation:
 
         These are `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there is no score), and
         `faithfulness_judge` where a judge was asked about a share of the rows. The index counts the rows of the table from 0, so
-        that the frame can be joined with the table's own. What is missing is `NA`.
+        that the frame can be joined with the table's own.
 
         Raises:
             ImportError: pandas is not installed.
         """
         pandas = importlib.import_module("pandas")
         lines: dict[int, dict[str, Any]] = {}
+        said = ("explanation", "reason", "detail", "error_type", "message")
         for row in self.all_rows():
             record = row.record
             texts = None if record.contexts is None else [one.text for one in record.contexts]
@@ -138,17 +141,97 @@ class Evaluation:
             lines[row.row - 1] = line = {**line, "response": record.response, **record.metadata}
             for metric, outcome in row.outcomes.items():
                 score = row.scores.get(metric)
-                said = (
-                    getattr(outcome, name, None)
-                    for name in ("explanation", "reason", "detail", "error_type", "message")
+                line[metric], line[f"{metric}_label"] = score and float(score.value), score and score.label
+                line[f"{metric}_reason"] = (
+                    ": ".join(filter(None, (getattr(outcome, one, None) for one in said))) or None
                 )
-                reason = ": ".join(filter(None, said)) or None
-                line[metric] = score and float(score.value)
-                line |= {f"{metric}_label": score and score.label, f"{metric}_reason": reason}
                 line |= {} if self.judge_share is None else {f"{metric}_judge": score and score.judge}
-        frame = pandas.DataFrame(list(lines.values()), index=list(lines), dtype="object")
-        of_metrics = [name for name in frame if name.startswith(self.metrics)]
-        return frame.astype({name: "Float64" if name in self.metrics else "string" for name in of_metrics})
+        return pandas.DataFrame(list(lines.values()), index=list(lines))
+
+
+class Counts:
+    """Counts the rows of a run as they are done.
+
+    Args:
+        metrics: by name, in their order.
+        by: entries of the records' metadata by which scores are also counted.
+        shared: the names of the metrics whose judge is asked about a share of the rows.
+    """
+
+    def __init__(self, metrics: Sequence[str], by: Sequence[str] = (), shared: Collection[str] = ()) -> None:
+        self.rows = self.bad_row_count = 0
+        self.usage = Usage()
+        self._shared = frozenset(shared)
+        self._tallies = self._new(metrics)
+        self._groups: dict[str, dict[str, dict[str, MetricTally]]] = {name: {} for name in by}
+        self._labelled = self._failing = 0
+        self._failures: dict[str, str] = {}
+        self._labels: dict[int, bool] = {}
+        self._bad_rows: list[BadRow] = []
+        self._judged: Counter[str] = Counter()
+        self._began = time.monotonic()
+
+    @property
+    def done(self) -> int:
+        """Rows of the table, bad ones included."""
+        return self.rows + self.bad_row_count
+
+    def add(self, done: EvaluatedRow | BadRow) -> None:
+        if isinstance(done, BadRow):
+            self.bad_row_count += 1
+            if len(self._bad_rows) < _BAD_ROWS_KEPT:
+                self._bad_rows.append(done)
+            return
+        self.rows += 1
+        scores = done.scores.values()
+        self._labelled += any(one.label for one in scores)
+        self._failing += bool(done.failing)
+        if done.label is not None:
+            self._labels[done.row] = done.label
+        judges = {named_judge(one) for one in scores} | {one.screen.judge for one in scores if one.screen}
+        self._judged.update(judge for judge in judges if judge is not None)
+        counting = [self._tallies]
+        for name, known in self._groups.items():
+            value = done.record.metadata.get(name)
+            if isinstance(value, (str, int, float)):
+                key = str(value) if str(value) in known or len(known) < MAX_DIMENSION_VALUES else DIMENSION_OTHER
+                counting.append(known.setdefault(key, self._new(self._tallies)))
+        for metric, outcome in done.outcomes.items():
+            for tallies in counting:
+                tallies[metric].add(outcome, done.asked)
+            self.usage += outcome.usage or Usage()
+            if isinstance(outcome, MetricFailure):
+                self._failures.setdefault(outcome.error_type, outcome.message)
+
+    def _new(self, metrics: Iterable[str]) -> dict[str, MetricTally]:
+        return {metric: MetricTally(has_share=metric in self._shared) for metric in metrics}
+
+    def evaluation(self, **more: Any) -> Evaluation:
+        """The result so far, with the fields that are not counted here."""
+
+        def summed_up(tallies: dict[str, MetricTally]) -> dict[str, MetricSummary]:
+            return {metric: tally.summary(metric) for metric, tally in tallies.items()}
+
+        return Evaluation(
+            metrics=tuple(self._tallies),
+            rows=self.rows,
+            summary=summed_up(self._tallies),
+            bad_rows=tuple(self._bad_rows),
+            bad_row_count=self.bad_row_count,
+            failures=self._failures,
+            labelled=self._labelled,
+            failing=self._failing,
+            judged=dict(self._judged.most_common()),
+            usage=self.usage,
+            seconds=time.monotonic() - self._began,
+            by_dimension={
+                name: {value: summed_up(tallies) for value, tallies in sorted(values.items())}
+                for name, values in self._groups.items()
+                if values
+            },
+            labels=self._labels,
+            **more,
+        )
 
 
 # In words -------------------------------------------------------------------------------------------------------------
@@ -156,31 +239,32 @@ class Evaluation:
 
 def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table | Text | str]:
     """The table of figures, the worst responses, and what was done."""
-    figures = text_table(*SUMMARY_HEADER)
-    for summary in evaluation.summary.values():
-        figures.add_row(*summary.cells())
+    figures = text_table("metric", "mean", "median", "min", "max", "std", "scored", "passed")
+    for one in evaluation.summary.values():
+        numbers = (one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
+        passed = f"{one.passed / one.labelled:.0%}" if one.labelled else "-"
+        passed += f" of {one.labelled:,}" if 0 < one.labelled < one.scored else ""
+        shown = ("-" if number is None else f"{number:.3f}" for number in numbers)
+        figures.add_row(one.metric, *shown, f"{one.scored:,}", passed)
     yield figures
     yield from share_lines(evaluation)
     if with_worst and evaluation.failing:
         failing: dict[str | None, EvaluatedRow] = {}  # each response once
-        for row in heapq.nsmallest(
-            _WORST_KEPT, (row for row in evaluation.all_rows() if row.failing), key=lambda row: row.badness
-        ):
+        rows = (row for row in evaluation.all_rows() if row.failing)
+        for row in heapq.nsmallest(_WORST_KEPT, rows, key=lambda row: row.badness):
             failing.setdefault(row.record.response, row)
         yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
         for row in list(failing.values())[:_WORST_SHOWN]:
             yield from row.described(*row.failing)
         yield ""
-    by_reasons: dict[str, list[str]] = {}
-    for summary in evaluation.summary.values():
-        if summary.unlabelled:
-            yield f"{summary.metric}: {summary.unlabelled}: the judge cannot tell"
-        if summary.not_scored:
-            by_reasons.setdefault(summary.reasons, []).append(summary.metric)
+    for one in evaluation.summary.values():
+        if one.unlabelled:
+            yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
+        if one.not_scored:
+            yield f"{one.metric}: not scored: {named_counts(one.not_scored)}"
     ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
     if ranks:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
-    yield from (f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items())
     yield _headline(evaluation)
 
 
@@ -200,48 +284,28 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     share = f"{who} was asked about a share of them ({evaluation.judge_share})"
     lines = [f"Above: the embedded judge's figures, over all rows. {share}:"]
     for metric, asked in shared.items():
-        words = asked.silence
-        if words is None:
-            words = (
-                f"no estimate for all rows: {asked.judge} scored {asked.random:,} at random, and {LEAST_LABELS} are needed"
-                " (about 500 rows at a share of 0.2)"
-            )
-            if (rate := asked.failures) is not None:
-                interval = f"({rate.lower:.1%} to {rate.upper:.1%})"
-                words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated {interval}"
-            words += f"; it scored {asked.doubtful:,} doubtful rows, and {asked.random:,} at random"
-            words += f"; not scored by it: {named_counts(asked.fallbacks)}" if asked.fallbacks else ""
+        words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
+        if (rate := asked.failures) is not None:
+            interval = f"({rate.lower:.1%} to {rate.upper:.1%})"
+            words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated {interval}"
+        words += f"; it scored {asked.doubtful:,} doubtful rows, and {asked.random:,} at random"
+        words += f"; not scored by it: {named_counts(asked.fallbacks)}" if asked.fallbacks else ""
         lines.append(f"{metric}: {words}")
     return [*lines, ""] if shared else []
 
 
 def _headline(evaluation: Evaluation) -> str:
-    """How much was done, what was skipped and why, in how long, for how much."""
-    done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
-    text = f"{counted(done - skipped, 'row', grouped=True)} evaluated"
+    """How much was done, by whom, in how long, for how much."""
+    text = f"{counted(evaluation.rows, 'row', grouped=True)} evaluated"
     if len(evaluation.judged) == 1:
         text += f" by {next(iter(evaluation.judged))}"
     elif evaluation.judged:
         text += f": {', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.items())}"
-        text += " (some by more than one)" if sum(evaluation.judged.values()) > done - skipped else ""
-    if skipped:
-        text += f", {skipped:,} skipped ({named_counts(evaluation.skipped)})"
-    new_rows = done - evaluation.resumed
-    if evaluation.resumed:
-        text += f", {new_rows:,} of the table's rows in this run"
-    text += f", {duration(evaluation.seconds)}"
-    if new_rows >= evaluation.seconds > 0:
-        text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
+        text += " (some by more than one)" if sum(evaluation.judged.values()) > evaluation.rows else ""
+    text += f", {evaluation.bad_row_count:,} unreadable" if evaluation.bad_row_count else ""
+    text += f", {evaluation.seconds:,.0f} s"
     usage = evaluation.usage
     if usage.requests:
-        text += f"; {'in all runs ' if evaluation.resumed else ''}{counted(usage.requests, 'request', grouped=True)}"
-        text += f", {usage.input_tokens + usage.output_tokens:,} tokens"
+        tokens = usage.input_tokens + usage.output_tokens
+        text += f"; {counted(usage.requests, 'request', grouped=True)}, {tokens:,} tokens"
     return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:  # noqa: PLR2004
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

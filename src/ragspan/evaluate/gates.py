@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, wrong
 from ragspan.evaluate.evaluation import Evaluation
-from ragspan.evaluate.summaries import MetricSummary
 from ragspan.metrics.metric_catalogue import require_known
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
@@ -25,11 +24,7 @@ _KINDS: Mapping[Kind, tuple[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gate:
-    """One thing that the scores of a metric should reach.
-
-    Raises:
-        ConfigurationError: the minimum is not a number from 0 to 1.
-    """
+    """One thing that the scores of a metric should reach, from 0 to 1."""
 
     metric: str
     kind: Kind
@@ -41,21 +36,6 @@ class Gate:
     def __str__(self) -> str:
         return f"{self.metric} should {_KINDS[self.kind][1].format(self.minimum)}"
 
-    def reached(self, summary: MetricSummary) -> tuple[float | None, str]:
-        """What the scores reach, None if nothing was scored or can pass; and by whom, where a judge is asked about a share of the rows.
-
-        Then a share that passes is what that judge would say of all rows, where it can be estimated; all else is what the embedded
-        judge says of them. It never mixes the two.
-        """
-        asked = summary.asked
-        if asked is not None and asked.failures is not None and self.kind == "passing":
-            scored = f"estimated from {asked.scored:,} of {summary.settled:,} rows"
-            return 1 - asked.failures.value, f" by {asked.judge}, {scored}"
-        passing = summary.passed / summary.labelled if summary.labelled else None
-        embedded = {"mean": summary.mean, "passing": passing, "none_below": summary.minimum}[self.kind]
-        few = f": {asked.judge or 'the judge'} scored too few rows at random for an estimate" if asked else ""
-        return embedded, f" by the embedded judge{few if self.kind == 'passing' else ''}" if asked else ""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateResult:
@@ -63,21 +43,13 @@ class GateResult:
 
     gate: Gate
     reached: float | None
+    """What the scores reach; None if nothing was scored or can pass."""
     trouble: str | None
     """Why it did not hold, as a sentence; None where it held."""
-    judged_by: str = ""
-    """Whose scores it goes by, where a judge is asked about a share of the rows."""
-
-    def __str__(self) -> str:
-        return f"{self.gate}{self.judged_by}"
 
 
 def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
-    """Gates from texts such as `faithfulness=0.8`.
-
-    Raises:
-        ConfigurationError: a text is none.
-    """
+    """Gates from texts such as `faithfulness=0.8`; a `ConfigurationError` for a text that is none."""
     gates = []
     for text in texts:
         metric, _, value = map(str.strip, text.partition("="))
@@ -98,59 +70,58 @@ def require_metrics(gates: Iterable[Gate], metrics: Sequence[str]) -> None:
 def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: float | None = None) -> list[GateResult]:
     """Whether each gate held.
 
+    Where a judge is asked about a share of the rows, a share that passes is what that judge would say of all rows, if it can be
+    estimated; all else is what the embedded judge says of them. A figure never mixes the two.
+
     Args:
         evaluation: of the table.
         gates: about metrics of the evaluation.
         min_scored: the share of the rows that should have a score, from 0 to 1. Refusals that the judge finds right count as
             scored, rows that could not be read as not scored. None is half of them, and none may have been skipped.
     """
-    if min_scored is not None:
-        SHARE.check("min_scored", min_scored)
+    SHARE.or_none().check("min_scored", min_scored)
     results = []
     for gate in gates:
-        reached, judged_by = gate.reached(evaluation.summary[gate.metric])
-        why = next(_troubles(gate, evaluation, reached, judged_by, min_scored), None)
-        trouble = None if why is None else f"{gate}, {why}"
-        results.append(GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=judged_by))
+        summary = evaluation.summary[gate.metric]
+        asked, figure, judged_by = summary.asked, "", ""
+        passing = summary.passed / summary.labelled if summary.labelled else None
+        reached = {"mean": summary.mean, "passing": passing, "none_below": summary.minimum}[gate.kind]
+        if asked is not None and asked.failures is not None and gate.kind == "passing":
+            rate, reached = asked.failures, 1 - asked.failures.value
+            judged_by = f" by {asked.judge}, estimated from {asked.scored:,} of {summary.settled:,} rows"
+            figure = f"passes {reached:.1%}{judged_by} (95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%})"
+        elif reached is not None:
+            few = f": {asked.judge or 'the judge'} scored too few rows at random for an estimate" if asked else ""
+            judged_by = f" by the embedded judge{few if gate.kind == 'passing' else ''}" if asked else ""
+            figure = {
+                "mean": f"has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}",
+                "passing": f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}",
+                "none_below": f"the lowest is {reached:.4g}{judged_by}",
+            }[gate.kind]
+        why = next(_troubles(gate, evaluation, reached, figure, min_scored), None)
+        trouble = None if why is None else f"{gate}, but {why}"
+        results.append(GateResult(gate=gate, reached=reached, trouble=trouble))
     return results
 
 
 def _troubles(
-    gate: Gate, evaluation: Evaluation, reached: float | None, judged_by: str, accepted: float | None
+    gate: Gate, evaluation: Evaluation, reached: float | None, figure: str, accepted: float | None
 ) -> Iterator[str]:
     summary = evaluation.summary[gate.metric]
     least = _MIN_SCORED if accepted is None else accepted
-    rows, settled = evaluation.rows + evaluation.bad_row_count, summary.settled
-    skipped = summary.skipped + evaluation.bad_row_count
-    if settled == summary.refusals and settled and settled >= least * rows:
+    rows, skipped = evaluation.rows + evaluation.bad_row_count, summary.skipped + evaluation.bad_row_count
+    if summary.settled == summary.refusals and summary.settled and summary.settled >= least * rows:
         return  # all that could be scored rightly decline
-    if settled == summary.refusals:
-        yield f"but nothing was scored: {summary.reasons or 'there are no rows'}"
-    elif summary.silence is not None:
-        yield f"but {summary.silence}"
+    if summary.settled == summary.refusals:
+        yield f"nothing was scored: {summary.reasons or 'there are no rows'}"
     elif reached is None:
-        yield f"but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
+        yield f"none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
     elif reached < gate.minimum:
-        yield f"but {_missed(gate, summary, reached, judged_by)}"
-    elif settled < least * rows:
-        have = f"only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%})"
-        yield f"and does, but {have}, and --min-scored is {least:.0%}: {summary.reasons or 'the others are unreadable'}"
+        yield figure + (f"; {summary.unlabelled}" if gate.kind == "passing" and summary.unlabelled else "")
+    elif summary.settled < least * rows:
+        yield f"only {summary.settled:,} of {rows:,} rows have a score, and --min-scored is {least:.0%}"
     elif skipped and accepted is None:
-        yield (
-            f"and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
-            " complete them, or say with --min-scored what share of the rows is enough"
-        )
-
-
-def _missed(gate: Gate, summary: MetricSummary, reached: float, judged_by: str) -> str:
-    if gate.kind == "none_below":
-        return f"the lowest is {reached:.4g}{judged_by}"
-    if gate.kind == "mean":
-        return f"has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}"
-    if summary.asked is not None and (rate := summary.asked.failures) is not None:
-        return f"passes {reached:.1%}{judged_by} (95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%})"
-    open_ones = f"; {summary.unlabelled}" if summary.unlabelled else ""
-    return f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}{open_ones}"
+        yield f"{skipped:,} rows had to be skipped: say with --min-scored what share of the rows is enough"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

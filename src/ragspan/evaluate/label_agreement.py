@@ -1,9 +1,4 @@
-"""What people say of the responses in a table: how well scores agree with it, and how many responses really fail.
-
-A label says one thing, and has one rate. The first of the metrics that are compared with it is *the* measure, by which the rate of
-the responses without a label is estimated. All answers count as independent: responses to one question should not be labelled many
-times over.
-"""
+"""What people say of the responses in a table: how well scores agree with it, and how many responses really fail."""
 
 from __future__ import annotations
 
@@ -48,8 +43,6 @@ class MetricAgreement:
     """Rows with a label and a score."""
     good: int
     """Of these, the rows that the label calls good."""
-    told: int
-    """Of the rows, those that the metric passes or fails, and does not leave open."""
     auroc: Figure | None
     """How probably a good response has a higher score than a bad one; .5 is chance."""
     balanced_accuracy: Figure | None
@@ -65,9 +58,7 @@ class LabelAgreement:
     label: str
     """The name of its column."""
     metrics: Sequence[MetricAgreement]
-    """*The* measure first, and others for comparison."""
-    measure: str
-    """The name of that metric."""
+    """The first is the measure by which the rate of responses without a label is estimated."""
     failures: RateEstimate | None
     """How many of all rows that the measure scored fail by the label; None with few labels, or where it has no threshold."""
 
@@ -81,7 +72,7 @@ class LabelAgreement:
         interval = f" ({rate.lower:.1%} to {rate.upper:.1%})" if rate.labels < rate.answers else ""
         return (
             f"By the label {self.label!r} {rate.value:.1%} of the {rate.answers:,} responses fail{interval},"
-            f" from {rate.labels:,} labels; {self.measure} alone fails {rate.by_metric:.1%}"
+            f" from {rate.labels:,} labels; {self.metrics[0].metric} alone fails {rate.by_metric:.1%}"
         )
 
     def parts(self) -> Iterator[Any]:
@@ -91,29 +82,22 @@ class LabelAgreement:
             figures = ("-" if it is None else str(it) for it in (one.auroc, one.balanced_accuracy, one.missing_labels))
             table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *figures)
         yield table
-        for one in self.metrics:
-            if one.told < one.labels:
-                left = f"{one.metric} leaves {one.labels - one.told:,} of {one.labels:,} open"
-                yield f"{left}: its balanced accuracy is of the others"
-        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}.\n"
+        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}."
+        yield "Balanced accuracy: of the rows that the metric passes or fails, and does not leave open.\n"
         yield self.rate_in_words
 
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
     """How well the metrics of the evaluation agree with its label; None where no row has both a label and a score.
 
-    Args:
-        evaluation: of a table with labels.
-        with_all: compare metrics that measure something else, too. They are compared in any case if no other is there.
+    Metrics that measure something else are compared `with_all`, or if no other is there.
     """
     labels = evaluation.labels
-    if not labels:
-        return None
     measures = [metric for metric in MEASURES if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]
     compared = [*measures, *others] if with_all or not measures else measures
     scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {metric: [] for metric in compared}
-    for row in evaluation.all_rows():
+    for row in evaluation.all_rows() if labels else ():
         for metric in compared:
             if isinstance(score := row.outcomes.get(metric), Score):
                 scores[metric].append((labels.get(row.row), score.value, score.label))
@@ -124,30 +108,28 @@ def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreeme
             agreeing.append(_agreement(metric, labelled))
     if not agreeing:
         return None
-    measure = agreeing[0].metric
     strata = {True: Stratum(), False: Stratum()}
-    for good, _, told in scores[measure]:
+    for good, _, told in scores[agreeing[0].metric]:
         strata[told == "fail"] += Stratum(answers=1, labels=good is not None, failing=good is False)
-    has_labels = evaluation.summary[measure].labelled > 0
+    has_labels = evaluation.summary[agreeing[0].metric].labelled > 0
     rate = rate_by_labels(failing=strata[True], passing=strata[False]) if has_labels else None
-    return LabelAgreement(label=evaluation.label_name, metrics=agreeing, measure=measure, failures=rate)
+    return LabelAgreement(label=evaluation.label_name, metrics=agreeing, failures=rate)
 
 
 def _agreement(metric: str, labelled: Sequence[tuple[bool, float, Label | None]]) -> MetricAgreement:
-    ranked = auroc(*([value for good, value, _ in labelled if good is wanted] for wanted in (True, False)))
+    values = {wanted: [value for good, value, _ in labelled if good is wanted] for wanted in (True, False)}
+    ranked = auroc(values[True], values[False])
     # Only a score that passes or fails says what a label says.
     told = [(good, label == "pass") for good, _, label in labelled if label is not None]
-    right = balanced_accuracy(
-        *([passes is wanted for good, passes in told if good is wanted] for wanted in (True, False))
-    )
+    are_right = {wanted: [passes is wanted for good, passes in told if good is wanted] for wanted in (True, False)}
+    right = balanced_accuracy(are_right[True], are_right[False])
     best = right or ranked
     # An interval shrinks with the root of the number.
     times = 0.0 if best is None else ((best.upper - best.lower) / 2 / _CLOSE) ** 2
     return MetricAgreement(
         metric=metric,
         labels=len(labelled),
-        good=sum(good for good, _, _ in labelled),
-        told=len(told),
+        good=len(values[True]),
         auroc=ranked,
         balanced_accuracy=right,
         missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
@@ -181,7 +163,7 @@ def balanced_accuracy(good: Sequence[bool], bad: Sequence[bool]) -> Figure | Non
     shares = [sum(kind) / len(kind) for kind in (good, bad)]
     intervals = [wilson_interval(share, len(kind)) for share, kind in zip(shares, (good, bad), strict=True)]
     value = sum(shares) / 2
-    reach = [
+    below, above = (
         math.hypot(*(share - end[side] for share, end in zip(shares, intervals, strict=True))) / 2 for side in (0, 1)
-    ]
-    return Figure(value=value, lower=max(value - reach[0], 0.0), upper=min(value + reach[1], 1.0))
+    )
+    return Figure(value=value, lower=max(value - below, 0.0), upper=min(value + above, 1.0))

@@ -6,54 +6,134 @@ names are recognised by the names that evaluation tools give them.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import difflib
 import json
+import numbers
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from ragspan import field_names
-from ragspan.evaluate import cells
-from ragspan.evaluate.cells import CellError, cell_text, identifier_of, is_missing, json_of
-from ragspan.evaluate.rows import LABEL, BadRow, EvaluatedRow
+from ragspan.arguments import with_article
+from ragspan.evaluate.rows import BadRow, EvaluatedRow
+from ragspan.evaluate.sources import BAD, GOOD
 from ragspan.evaluate.tables import Table, TableRow
-from ragspan.exceptions import RecordError, TableError
+from ragspan.exceptions import ConfigurationError, RecordError, TableError
 from ragspan.record_json import plain_entries
-from ragspan.records import RagRecord, Retrieval, RetrievedContext
+from ragspan.records import RagRecord, Retrieval, RetrievedContext, as_contexts
 from ragspan.redaction import RedactionError, redact_from, redacted
 
 _T = TypeVar("_T")
 Row: TypeAlias = Mapping[str, Any]
 ColumnChoice: TypeAlias = "str | Callable[[Row], Any] | Sequence[str | Callable[[Row], Any]]"
 """Several hold contexts, one beside the other."""
-ColumnChoices: TypeAlias = Mapping[str, ColumnChoice]
-"""What a user names, by part."""
-Paths: TypeAlias = Mapping[str, Sequence[str]]
-"""The columns, and the paths into those of dictionaries, each with the keys that lead there."""
 
-NEEDED = ("question", "contexts", "answer")
-_OPTIONAL = {"id": ("id", "record_id", "example_id")} | {one: (one,) for one in ("metadata", "retrieved")}
-PARTS = (*NEEDED, *_OPTIONAL, LABEL)
-"""The first three are recognised by many names, and a label by none: what people say is only read from a column that is named."""
-_QUESTIONS = (*field_names.QUESTION, *field_names.OFTEN_QUESTION)
-_NAMES: Mapping[str, Sequence[str]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
-    "question": (*_QUESTIONS, *(f"{prefix}.{name}" for prefix in ("inputs", "input") for name in _QUESTIONS)),
+_NEEDED = ("question", "contexts", "answer")
+_PREFIXES = ("inputs", "input")
+_NAMES: Mapping[str, Sequence[str]] = {  # those with dots are LangSmith's, which puts all of it into dictionaries
+    "question": (
+        *field_names.QUESTION,
+        *(f"{prefix}.{name}" for prefix in _PREFIXES for name in (*field_names.QUESTION, *field_names.OFTEN_QUESTION)),
+        *field_names.OFTEN_QUESTION,
+    ),
     "contexts": (*field_names.CONTEXTS, *(f"outputs.{name}" for name in field_names.CONTEXTS)),
     "answer": (*field_names.ANSWER, *(f"outputs.{name}" for name in field_names.ANSWER)),
+    "id": ("id", "record_id", "example_id"),
+    "metadata": ("metadata",),
+    "retrieved": ("retrieved",),
 }
-_TOOLS = (
-    ("question", "contexts", "answer"),  # ragspan, and Ragas before 0.2
-    ("question", "contexts", "response"),
-    ("userinput", "retrievedcontexts", "response"),  # Ragas
-    ("input", "retrievalcontext", "actualoutput"),  # DeepEval
-    ("input", "contexts", "output"),  # TruLens
-    ("input", "context", "output"),
-)
-"""A table that has all three names of a tool is read as that tool's, whatever else it has."""
-_WORDS = {"answer": "response", "by": "groups", "retrieved": "retrieved documents"}
-_DEEPEST = 8  # keys of a path
-_KNOWN_SHOWN, _NAMES_SHOWN = 6, 40
+"""Names of ragspan, Ragas, DeepEval, TruLens and LangSmith; the first that a table has counts."""
+_MISSING_WORD = re.compile(r"\s*(-?nan|-?NaN|<NA>|NaT|None|null|NULL|Null|nil|N/A|n/a|NA|#N/A|#NA)\s*")
+"""What programs write where there is nothing: `str` and `astype(str)`, databases, spreadsheets and R do."""
+
+
+class CellError(ValueError):
+    """A cell holds what a record cannot; the message says what, and quotes nothing of it."""
+
+
+# Cells ----------------------------------------------------------------------------------------------------------------
+
+
+def is_missing(cell: object) -> bool:
+    """Whether the cell says that there is nothing: None, NaN, pandas' NA and NaT, and the words for them."""
+    if isinstance(cell, str):
+        return bool(_MISSING_WORD.fullmatch(cell))
+    if cell is None or type(cell).__name__ in {"NAType", "NaTType"}:  # pandas' own, which is not imported here
+        return True
+    return isinstance(cell, numbers.Real) and bool(cell != cell)  # noqa: PLR0124 - so is NaN; `isnan` fails on huge integers
+
+
+def cell_text(cell: object) -> str | None:
+    """A text, or a number as text; anything else is a `CellError`."""
+    if is_missing(cell):
+        return None
+    if isinstance(cell, (str, numbers.Number)):
+        return str(cell)
+    raise CellError(f"is {with_article(type(cell).__name__)}, but should be text")
+
+
+def identifier_of(cell: object) -> str | None:
+    """The cell as text; a blank one identifies nothing."""
+    text = "" if is_missing(cell) else str(cell)
+    return text if text.strip() else None
+
+
+def label_in(cell: object) -> bool | None:
+    """What people say of a response: whether it is good; None where they do not say."""
+    if identifier_of(cell) is None:
+        return None
+    word = str(cell).strip().lower().removesuffix(".0")
+    if word in GOOD or word in BAD:
+        return word in GOOD
+    raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}")
+
+
+def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
+    """The contexts that a cell holds; None where it does not say, `()` where it is an empty list.
+
+    A cell is a list, the text of a list (as JSON, or as Python prints it), or a single text. A context is a text, an object with
+    one under `text`, `page_content` or `content`, or an object of a framework. What is missing in a list is left out.
+    """
+    if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):
+        return None
+    if isinstance(cell, str):
+        cell = _written_out(cell)
+    elif hasattr(cell, "tolist"):  # an array or a series; of no dimension it is a single text
+        cell = cell.tolist()
+    if isinstance(cell, (str, bytes, Mapping)) or not isinstance(cell, Iterable):
+        cell = [cell]
+    try:
+        return as_contexts([item for item in cell if not is_missing(item)])
+    except ConfigurationError as error:
+        raise CellError(f"cannot be read: {error}") from None
+
+
+def _written_out(text: str) -> Any:
+    """The list or the object with a text that a text writes out, or the text alone: other JSON is a context as well."""
+    written, printed = _json_of(text), text.strip()
+    if written is None and printed.startswith("["):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            written = ast.literal_eval(printed)
+        written = written if repr(written) == printed else None  # NumPy leaves out commas: that is one text
+    has_text = isinstance(written, dict) and any(
+        isinstance(written.get(key), str) for key in ("text", "page_content", "content")
+    )
+    return written if has_text or isinstance(written, list) else text
+
+
+def _json_of(text: str) -> Any:
+    """What the JSON text holds; None if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
 
 
 class RecordReader:
@@ -65,25 +145,24 @@ class RecordReader:
         by: columns or paths that become entries of the metadata; the table has to have them.
     """
 
-    def __init__(self, choices: ColumnChoices, table: Table, *, by: Sequence[str] = ()) -> None:
-        self._choices = {part: choice for part, choice in choices.items() if part != LABEL}
+    def __init__(self, choices: Mapping[str, ColumnChoice], table: Table, *, by: Sequence[str] = ()) -> None:
+        self._choices = {part: choice for part, choice in choices.items() if part != "label"}
         self._redact = redact_from(None)
         self._readers: dict[str, Callable[[Row], Any]] = {}
         self._groups: dict[str, Callable[[Row], Any]] = {}
-        self.columns_read = ""
-        """What is read as what, in a line."""
         self.columns: dict[str, str] = {}
         """What each part is read from; to compare with those of an earlier run."""
-        paths = paths_of(table.columns, table.sample)
-        if LABEL in choices:
-            self._readers[LABEL] = reader_of(LABEL, choices[LABEL], paths)
-        for name in by if table.sample else ():
+        self.columns_read = ""
+        """The same in a line."""
+        if "label" in choices:
+            self._readers["label"] = _reader_of("label", choices["label"], table)
+        for name in by:
             inner = f"metadata.{name}"  # of a record, or of a row that was evaluated before
-            self._groups[name] = reader_of("by", inner if inner in paths and name not in paths else name, paths)
+            self._groups[name] = _reader_of("by", inner if _leads_somewhere(inner, table) else name, table)
         if table.sample and all(map(self._is_record, table.sample)):
             self.columns_read = "reading records as RagRecord.to_json writes them"
         elif table.sample:
-            self._find_columns(paths)
+            self._find_columns(table)
 
     def read(self, entry: TableRow) -> EvaluatedRow | BadRow:
         """The row with its record, and without outcomes; or what is wrong with it."""
@@ -93,20 +172,21 @@ class RecordReader:
             if isinstance(entry.data, RagRecord):
                 record, label = entry.data, None
             else:
-                record, label = self._record(entry.row, entry.data), self._read(LABEL, entry.data, cells.label_in)
+                record, label = self._record(entry.row, entry.data), self._read("label", entry.data, label_in)
             if self._redact is not None:
                 record = redacted(record, self._redact)
         except (CellError, RedactionError) as error:
-            return BadRow(row=entry.row, line=entry.line, reason=str(error))
+            return BadRow(row=entry.row, reason=str(error))
         return EvaluatedRow(row=entry.row, record=record, label=label)
 
-    def _find_columns(self, paths: Paths) -> None:
-        for part, choice in with_recognized(self._choices, paths).items():
-            self._readers[part] = reader_of(part, choice, paths)
+    def _find_columns(self, table: Table) -> None:
+        for part, choice in _with_recognized(self._choices, table).items():
+            self._readers[part] = _reader_of(part, choice, table)
             several = choice if isinstance(choice, (list, tuple)) else [choice]
             names = (one if isinstance(one, str) else getattr(one, "__qualname__", "a function") for one in several)
             self.columns[part] = " and ".join(names)
-        self.columns_read = "reading " + ", ".join(f"{_word(part)} from {self.columns[part]!r}" for part in NEEDED)
+        found = (f"{part} from {self.columns[part]!r}" for part in _NEEDED)
+        self.columns_read = f"reading {', '.join(found)}"
 
     def _is_record(self, values: Row) -> bool:
         """Whether `RagRecord.to_json` wrote the row: nothing else has these three, the last as a list."""
@@ -123,15 +203,13 @@ class RecordReader:
                 raise CellError(str(error)) from None
             return replace(record, metadata={**record.metadata, **groups}) if groups else record
         if not self.columns:  # there were only records before
-            self._find_columns(paths_of(list(values), [values]))
-        found = self._read("retrieved", values, cells.contexts_of)
+            self._find_columns(Table(columns=list(values), sample=[values], entries=iter(())))
+        found = self._read("retrieved", values, contexts_of)
         search = Retrieval(name="search", query=None, started_ns=0, ended_ns=0, contexts=found or ())
-        metadata = self._read("metadata", values, lambda cell: json_of(cell) if isinstance(cell, str) else cell)
-        chosen = self._choices.get("contexts")
-        is_joined = isinstance(chosen, (list, tuple)) and len(chosen) > 1
+        metadata = self._read("metadata", values, lambda cell: _json_of(cell) if isinstance(cell, str) else cell)
         return RagRecord(
             question=self._read("question", values, cell_text),
-            contexts=self._read("contexts", values, _joined if is_joined else cells.contexts_of),
+            contexts=self._read("contexts", values, contexts_of),
             response=self._read("answer", values, cell_text),
             record_id=self._read("id", values, identifier_of) or f"row-{row}",
             framework="table",
@@ -144,108 +222,68 @@ class RecordReader:
         try:
             return parse(reader(values) if reader else None)
         except CellError as error:
-            raise CellError(f"the {_word(part)} {error}") from None
+            raise CellError(f"the {part} {error}") from None
         except Exception as error:  # noqa: BLE001 - of a user's function, or for a number of thousands of digits
             # Its message may quote the row.
-            raise CellError(f"the {_word(part)} cannot be read: {type(error).__name__}") from None
-
-
-def _joined(of_columns: Sequence[Any]) -> tuple[RetrievedContext, ...] | None:
-    """The contexts of several columns, in their order; None where none of them says anything."""
-    found = [cells.contexts_of(cell) for cell in of_columns]
-    return None if all(one is None for one in found) else tuple(context for one in found for context in one or ())
+            raise CellError(f"the {part} cannot be read: {type(error).__name__}") from None
 
 
 # Columns --------------------------------------------------------------------------------------------------------------
 
 
-def paths_of(columns: Sequence[str], sample: Sequence[Row]) -> Paths:
-    """Those in some of the first rows."""
-    found: dict[str, Sequence[str]] = {column: (column,) for column in columns}
-
-    def add(path: Sequence[str], cell: Any) -> None:
-        if isinstance(cell, str) and cell.lstrip()[:1] == "{":
-            cell = json_of(cell)
-        if isinstance(cell, Mapping) and len(path) < _DEEPEST:
-            for key in cell:
-                inner = (*path, str(key))
-                found.setdefault(".".join(inner), inner)
-                add(inner, cell[key])
-
-    for row in sample:
-        for column in columns:
-            add((column,), row.get(column))
-    return found
-
-
-def with_recognized(choices: ColumnChoices, paths: Paths) -> ColumnChoices:
-    """The choices, and for parts that nobody names the columns with known names."""
-    found = {part: name for part, names in _OPTIONAL.items() for name in reversed(names) if name in paths}
-    plain = {column: re.sub(r"[\s_-]", "", column).lower() for column in paths}
+def _with_recognized(choices: Mapping[str, ColumnChoice], table: Table) -> Mapping[str, ColumnChoice]:
+    """The choices, and for parts that nobody names the first known name that the table has."""
+    plain = {re.sub(r"[\s_-]", "", column).lower(): column for column in reversed(table.columns)}
     """`retrieval_context`, `retrievalContext` and `Retrieval Context` are one name."""
-    known: dict[str, list[str]] = {}
-    for part in NEEDED:
-        names = {re.sub("_", "", name) for name in _NAMES[part]}
-        those = [column for column in paths if plain[column] in names]
-        if part not in choices:  # a dictionary that has the part in it is not the part
-            known[part] = [one for one in those if not any(other.startswith(f"{one}.") for other in those)]
-    of_tools = []
-    for names_of_tool in _TOOLS:
-        wanted = dict(zip(NEEDED, names_of_tool, strict=True))
-        own = {part: column for part, those in known.items() for column in those if plain[column] == wanted[part]}
-        if len(own) == len(known) and own not in of_tools:
-            of_tools.append(own)
-    if len(of_tools) == 1:
-        return {**found, **of_tools[0], **choices}
-    unclear = {part: those for part, those in known.items() if len(those) != 1}
-    problems = [
-        f"several columns may be the {_word(part)}: {', '.join(map(repr, those))}"
-        if those
-        else f"no column looks like the {_word(part)} (known names: {', '.join(_NAMES[part][:_KNOWN_SHOWN])})"
-        for part, those in unclear.items()
-    ]
-    if problems:
-        raise TableError(f"{'; '.join(problems)}; there are: {_listed(paths)}; {_hint(*unclear)}")
-    return {**found, **{part: those[0] for part, those in known.items()}, **choices}
+    found: dict[str, ColumnChoice] = {}
+    for part, names in _NAMES.items():
+        known = (plain.get(name.replace("_", ""), name) for name in names)
+        column = next((name for name in known if name in table.columns or _leads_somewhere(name, table)), None)
+        if column is not None:
+            found[part] = column
+    missing = [part for part in _NEEDED if part not in {*found, *choices}]
+    if missing:
+        names = "; ".join(f"no column looks like the {part} ({', '.join(_NAMES[part][:6])}, ...)" for part in missing)
+        raise TableError(f"{names}; there are: {', '.join(map(repr, table.columns))}; {_hint(*missing)}")
+    return {**found, **choices}
 
 
-def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> Callable[[Row], Any]:
+def _leads_somewhere(path: str, table: Table) -> bool:
+    """Whether a path with dots leads to something in the first rows."""
+    return "." in path and any(_at(path.split("."), row) is not None for row in table.sample)
+
+
+def _at(keys: Sequence[str], row: Any) -> Any:
+    """What stands in a row at these keys, one inside the other; a CSV file has its dictionaries as text."""
+    for key in keys:
+        row = _json_of(row) if isinstance(row, str) else row
+        if not isinstance(row, Mapping):
+            return None
+        row = row.get(key)
+    return row
+
+
+def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row], Any]:
     """What reads the part from a row."""
     if callable(choice):
         return choice
     if not isinstance(choice, str):
-        readers = [reader_of(part, one, paths) for one in choice]
-        return readers[0] if len(readers) == 1 else lambda row: [reader(row) for reader in readers]
-    path = paths.get(choice)
-    if path is None:
-        close = difflib.get_close_matches(choice, paths, 1, 0.5)
+        readers = [_reader_of(part, one, table) for one in choice]
+        return readers[0] if len(readers) == 1 else lambda row: _joined(reader(row) for reader in readers)
+    if table.sample and choice not in table.columns and not _leads_somewhere(choice, table):
+        close = difflib.get_close_matches(choice, table.columns, 1, 0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
-        raise TableError(f"there is no column {choice!r} for the {_word(part)}; there are: {_listed(paths)}; {guess}")
-
-    def follow(row: Any) -> Any:
-        for key in path:
-            if isinstance(row, str):
-                row = json_of(row)  # a CSV file has its dictionaries as text
-            if not isinstance(row, Mapping):
-                return None
-            row = row.get(key)
-        return row
-
-    return follow
+        there = ", ".join(map(repr, table.columns))
+        raise TableError(f"there is no column {choice!r} for the {part}; there are: {there}; {guess}")
+    return partial(_at, [choice] if choice in table.columns else choice.split("."))
 
 
-def _word(part: str) -> str:
-    """What a part is called in messages."""
-    return _WORDS.get(part, part)
-
-
-def _listed(paths: Paths) -> str:
-    names = list(paths)
-    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(map(repr, names[:_NAMES_SHOWN])) + more or "none"
+def _joined(of_columns: Iterable[Any]) -> list[RetrievedContext] | None:
+    """The contexts of several columns, in their order; None where none of them says anything."""
+    found = list(map(contexts_of, of_columns))
+    return None if all(one is None for one in found) else [context for one in found for context in one or ()]
 
 
 def _hint(*parts: str) -> str:
-    names = ["by" if part == "by" else f"{part}_column" for part in parts]
-    options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-    return f"name the right one with {options}, or in Python {names[0]}="
+    options = ", ".join("--by" if part == "by" else f"--{part}-column" for part in parts)
+    return f"name the right one with {options}"

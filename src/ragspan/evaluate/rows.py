@@ -1,8 +1,7 @@
-"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row with its texts and all its outcomes.
+"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row, after a first line that says what was evaluated.
 
-A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done.
-So the process may be killed at any moment: at most one line has no end, and is cut off. The first line says what was evaluated,
-and how. A row that is judged again gets another line, which counts in place of the first.
+A row is written as soon as it is done to `<output>.partial`, which becomes the output when the table is done: who kills the process
+loses no row. A row that is judged again gets another line, which counts in place of the first.
 """
 
 from __future__ import annotations
@@ -37,11 +36,8 @@ if TYPE_CHECKING:
 
 RUN: Final = "ragspan_run"
 """The only key of the first line of a file of rows."""
-LABEL: Final = "label"
-"""What people say of a response: the part, and the usual name of its column."""
 _FORMAT = 7
 _ROW = re.compile(rb'\{"row": (\d+),')
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
 _ALWAYS = ("record_id", "question", "contexts", "response", "status", "retrievals", "started_ns", "ended_ns")
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
@@ -60,10 +56,6 @@ class EvaluatedRow:
     """Whether people say that the response is good; None where they do not say."""
     asked: Asked | None = None
     """Why the judge was asked, where it is asked about a share of the rows; None if it was not, or is asked about all."""
-    doubt: float | None = None
-    """How doubtful the row is by the embedded judge, from 0 to 1, where the judge is asked about a share of the rows."""
-    screened: Mapping[str, Outcome] = field(default_factory=dict)
-    """What the embedded judge has said of the row by metric, as long as it is not known whether the judge is asked."""
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -104,15 +96,9 @@ class BadRow:
     """Of the table's data, counted from 1."""
     reason: str
     """For people. It quotes nothing of the row's texts."""
-    line: int | None = None
-    """Where the row begins in the file, counted from 1; None where the data have no lines."""
-
-    @property
-    def place(self) -> str:
-        return f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"row {self.row}: {self.reason}"
 
 
 def named_judge(score: Score) -> str | None:
@@ -140,7 +126,7 @@ class ResultFile:
 
     def rows(self) -> Iterator[EvaluatedRow]:
         """Each row, in the order of the table; before a row is done there is none."""
-        if not self.path.exists():
+        if not self.path.exists() or not self.path.stat().st_size:
             return
         _run_of(self.path)
         try:
@@ -155,7 +141,7 @@ def partial_of(output: Path) -> Path:
     return output.with_name(f"{output.name}.partial")
 
 
-class RowWriter:
+class RowWriter(ResultFile):
     """The file of rows of one run, which rows are added to.
 
     Args:
@@ -181,10 +167,10 @@ class RowWriter:
         if output is None:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
             os.close(descriptor)
-            self.path = Path(name)
+            super().__init__(name)
             weakref.finalize(self, self.path.unlink, missing_ok=True)
             return
-        self.path = partial_of(output)
+        super().__init__(partial_of(output))
         if output.exists() and output.stat().st_size:
             _run_of(output)  # nothing that is not ours is replaced
             if resume and not self.path.exists():
@@ -197,28 +183,20 @@ class RowWriter:
                 " (resume=True), or delete that file to begin anew"
             )
         lines = _Lines(self.path)
-        before, now = _run_of(self.path) if lines.end else {}, json.loads(self._header)[RUN]
-        changes = [
-            f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
-            for name in (now if before else ())
-            if before.get(name) != now[name]
-        ]
+        before = _run_of(self.path) if lines.end else run
+        changes = [f"{name} was {before.get(name)} and is {run[name]}" for name in run if before.get(name) != run[name]]
         if changes:
-            different = f"{self.path} is of a run that differs from this one, so it cannot be continued"
-            raise TableError(f"{different}: {'; '.join(changes)}")
+            raise TableError(f"{self.path} is of another run, so it cannot be continued: {'; '.join(changes)}")
         self.last_row = max(len(lines.offsets) - 1, 0)
         os.truncate(self.path, lines.end)  # without what was half written
 
     def add(self, done: EvaluatedRow) -> None:
-        """Write one row.
-
-        Raises:
-            TableError: the file cannot be written.
-        """
+        """Write one row; raises a `TableError` if the file cannot be written."""
         line = _line_of(done)
         try:
-            if self._file is None:  # it quotes answers and contexts
-                self._file = FileIO(os.open(self.path, _APPENDING, 0o600), "ab")
+            if self._file is None:
+                self.path.touch(mode=0o600)  # it quotes answers and contexts
+                self._file = self.path.open("ab", buffering=0)
                 line = line if self._file.tell() else self._header + line
             if self._file.write(line) != len(line):
                 raise OSError("is there space left?")  # noqa: TRY301 - as the system says it
@@ -237,50 +215,41 @@ class RowWriter:
             lines = _Lines(self.path)
             if lines.was_judged_again:
                 with replacing(self.path) as whole, whole.open("wb") as file:
-                    file.write(self._header)
-                    file.writelines(lines)
+                    file.writelines([self._header, *lines])
             self.path.replace(self._output)
         except OSError as error:
-            raise TableError(
-                f"{self._output} cannot be written: {error.strerror or error}; rows are in {self.path}"
-            ) from None
+            why = error.strerror or error
+            raise TableError(f"{self._output} cannot be written: {why}; rows are in {self.path}") from None
         self.path = self._output
 
-    def rows(self) -> Iterator[EvaluatedRow]:
-        """Each row that is done, in the order of the table."""
-        return ResultFile(self.path).rows() if self.path.exists() and self.path.stat().st_size else iter(())
-
     def resume(self, rows: Iterator[EvaluatedRow | BadRow]) -> Iterator[EvaluatedRow | BadRow]:
-        """The rows up to the last one that is done, those that were judged with their outcomes.
-
-        Raises:
-            TableError: they are not those of the earlier run, or the file was damaged.
-        """
+        """The rows up to the last one that is done, those that were judged with their outcomes; a `TableError` for other rows."""
         for done in self.rows():
-            for row in rows:
-                if row.row == done.row or isinstance(row, EvaluatedRow):
-                    break
+            row = next(rows, None)
+            while isinstance(row, BadRow) and row.row < done.row:
                 yield row
-            else:
-                raise TableError(f"the table ends before row {done.row}, which {self.path} has: it is another one")
-            if isinstance(row, BadRow) or row.row != done.row or _texts(row.record) != _texts(done.record):
+                row = next(rows, None)
+            is_same = (
+                isinstance(row, EvaluatedRow) and row.row == done.row and _texts(row.record) == _texts(done.record)
+            )
+            if not isinstance(row, EvaluatedRow) or not is_same:
                 raise TableError(
-                    f"row {row.row} is not what it was in the run of {self.path}, which cannot be continued"
+                    f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
             record = replace(row.record, record_id=done.record.record_id)
-            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
+            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked)
 
 
 def _described(metric: Metric) -> dict[str, Any]:
-    """The metric and its settings in plain data, to compare with those of an earlier run; no key and no address."""
+    """The metric, its judge and its settings in plain data, to compare with those of an earlier run; no key and no address."""
     about: dict[str, Any] = {"name": metric.name}
     data: Any = metric
     for item in fields(data) if is_dataclass(data) else ():
         value = getattr(data, item.name)
-        if isinstance(value, (str, int, float)) or value is None:
+        if hasattr(value, "name"):
+            about[item.name] = f"{value.name}, prompts {getattr(value, 'prompt_version', None)}"
+        elif isinstance(value, (str, int, float)):
             about[item.name] = value
-        elif isinstance(name := getattr(value, "name", None), str):  # a judge
-            about[item.name] = f"{name}, prompts {getattr(value, 'prompt_version', None)}"
     return about
 
 
@@ -331,7 +300,7 @@ def _line_of(done: EvaluatedRow) -> bytes:
     if done.record.framework == "table":  # it is of the time at which it was read
         del plain["started_ns"], plain["ended_ns"]
     label = None if done.label is None else "pass" if done.label else "fail"
-    more = _pruned({"label": label, "asked": done.asked, "doubt": done.doubt})
+    more = _pruned({"label": label, "asked": done.asked})
     outcomes = {}
     for name, outcome in done.outcomes.items():
         of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
@@ -371,7 +340,7 @@ def _row_of(line: bytes) -> EvaluatedRow:
         record=msgspec.json.decode(line, type=RagRecord),
         outcomes=outcomes,
         label={"pass": True, "fail": False}.get(plain.get("label")),
-        **{name: plain.get(name) for name in ("asked", "doubt")},
+        asked=plain.get("asked"),
     )
 
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ragspan.config import Settings, settings_with
+from ragspan.arguments import SECONDS, WHOLE
+from ragspan.config import Settings, is_enabled, settings_with
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget, ScoringEngine
+from ragspan.engine.judge_share_decisions import check_share
 from ragspan.evaluate.evaluation import Evaluation
-from ragspan.evaluate.progress import progress_on_stderr
-from ragspan.evaluate.records import PARTS, ColumnChoice
-from ragspan.evaluate.running import Plan, outside_loop, run
+from ragspan.evaluate.records import ColumnChoice, RecordReader
+from ragspan.evaluate.rows import RowWriter, partial_of
+from ragspan.evaluate.running import Run, outside_loop, progress_on_stderr, run_in_loop
+from ragspan.evaluate.tables import STANDARD_INPUT, table_of
+from ragspan.evaluate.written_files import require_apart, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judge_share import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice
@@ -24,7 +31,6 @@ from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.outcomes import ScoredRecord
 from ragspan.process import in_use
 from ragspan.records import RagRecord
-from ragspan.telemetry.emitter_protocols import Emitter
 
 
 def evaluate(
@@ -36,7 +42,6 @@ def evaluate(
     contexts_column: ColumnChoice | None = None,
     answer_column: ColumnChoice | None = None,
     label_column: ColumnChoice | None = None,
-    id_column: ColumnChoice | None = None,
     by: str | Sequence[str] = (),
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -45,7 +50,6 @@ def evaluate(
     budget: Budget | None = None,
     patience: float | None = None,
     judge_share: float | str | JudgeShare | None = None,
-    emitters: Sequence[Emitter] = (),
     progress: bool = False,
 ) -> Evaluation:
     """Score every row of a table. Rows stream: neither the table nor the results have to fit into memory.
@@ -62,7 +66,6 @@ def evaluate(
         contexts_column: like `question_column`, or several in a list; a cell is a list, the JSON text of a list, or a single text.
         answer_column: like `question_column`: the response that is scored.
         label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
-        id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
         by: columns by whose values the figures are also given, such as a model or a prompt's version.
         output: the file of rows, JSONL: each row with its texts and outcomes.
         resume: continue an earlier run with this output; what failed, or had no budget, is judged again.
@@ -70,53 +73,87 @@ def evaluate(
         concurrency: records that are scored at the same time; by default `RAGSPAN_CONCURRENCY`.
         budget: else `RAGSPAN_BUDGET_*`. Limits per minute pace the run; a day's dollars end it, the rest is `budget_exhausted`.
         patience: seconds without an answer after which a judge has failed, 0 or more; else 600, and 90 before its first answer.
-        judge_share: the share of the rows that the judge is asked about, above 0, up to 1; else `RAGSPAN_JUDGE_SHARE`, or all.
+        judge_share: the share of the rows that the judge is asked about, above 0, up to 1 (all); else `RAGSPAN_JUDGE_SHARE`, or all.
             It gets the most doubtful rows, by the embedded judge, and a random part: a quarter of the share, or what follows
             a colon, as in `"0.2:0.1"`. `MetricSummary.asked` has its figures and estimates.
-        emitters: where scores also go.
-        progress: show on stderr how much is done.
+        progress: show on stderr which columns are read, and how much is done.
 
     Raises:
         TableError: the table cannot be read, a column is missing, or a file cannot be written.
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
-    options = locals()
-    with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as on_row:
-        return run(plan_from(options, emitters=emitters, on_row=on_row))
+    given_share = None if judge_share is None else JudgeShare.of(judge_share)
+    settings = settings_with(judge=judge, concurrency=concurrency, judge_share=given_share)
+    share = settings.judge_share if settings.judge_share is not None and settings.judge_share.total < 1 else None
+    chosen = metrics_of(settings, metrics, judge)
+    file = None if output is None else Path(output)
+    if not is_enabled():
+        raise ConfigurationError("RAGSPAN_ENABLED is false, so nothing would be scored")
+    WHOLE.or_none().check("limit", limit)
+    SECONDS.or_none().check("patience", patience)
+    if file is not None:
+        require_jsonl(file, "output")
+        require_apart({"the table": data}, {"the output": file, "its .partial file": partial_of(file)})
+    elif resume:
+        raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
+    if share is not None:
+        check_share(chosen)
+    columns = {"question": question_column, "contexts": contexts_column, "answer": answer_column, "label": label_column}
+    groups = [by] if isinstance(by, str) else list(by or ())
+    stop = threading.Event()
 
+    def work() -> Evaluation:
+        with contextlib.closing(table_of(data)) as table:
+            reader = RecordReader({part: one for part, one in columns.items() if one}, table, by=groups)
+            if progress and reader.columns_read:
+                print(reader.columns_read, file=sys.stderr)  # noqa: T201 - of the progress
+            about = {"columns": reader.columns, "limit": limit, "judge_share": share and str(share)}
+            writer = RowWriter(file, chosen, about, resume=resume)
+            run = Run(
+                metrics=chosen,
+                settings=settings,
+                table=table,
+                writer=writer,
+                budget=budget or budget_from(settings),
+                patience=patience,
+                share=share,
+                by=groups,
+                tell=tell,
+                stop=stop,
+            )
+            is_complete = False
+            try:
+                run_in_loop(run.evaluate(map(reader.read, islice(table.entries, limit))))
+                is_complete = True
+            finally:
+                writer.finish(is_complete=is_complete)
+        is_file = isinstance(data, (str, os.PathLike)) and os.fspath(data) != STANDARD_INPUT
+        return run.counts.evaluation(
+            source=Path(data).name if is_file else None,
+            label_name=label_column if isinstance(label_column, str) else "label",
+            columns=reader.columns_read,
+            judge_share=share,
+            stream=writer.rows,
+        )
 
-def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
-    """The plan of an evaluation, from the options of `evaluate` or of a command, which have the same names.
-
-    Raises:
-        ConfigurationError: one of them is wrong.
-    """
-    judge, output, share, by = (options.get(name) for name in ("judge", "output", "judge_share", "by"))
-    share = None if share is None else JudgeShare.of(share)
-    settings = settings_with(judge=judge, concurrency=options.get("concurrency"), judge_share=share)
-    columns = {part: options.get(f"{part}_column") for part in PARTS}
-    return Plan(
-        data=options["data"],
-        metrics=metrics_of(settings, options.get("metrics"), judge),
-        settings=settings,
-        budget=options.get("budget") or budget_from(settings),
-        columns={part: choice for part, choice in columns.items() if choice is not None and choice != []},
-        by=[by] if isinstance(by, str) else list(by or ()),
-        output=None if output is None else Path(output),
-        resume=bool(options.get("resume")),
-        limit=options.get("limit"),
-        patience=options.get("patience"),
-        **more,
-    )
+    with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as tell:
+        return outside_loop(work, stop.set)
 
 
 def metrics_of(
     settings: Settings, chosen: str | Iterable[str | Metric] | None, judge: JudgeChoice | None
 ) -> list[Metric]:
-    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings."""
+    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings.
+
+    Raises:
+        ConfigurationError: a name is wrong, or there is none.
+    """
     if isinstance(chosen, str):
         chosen = [name.strip() for name in chosen.split(",") if name.strip()]
-    return metrics_from(settings, chosen, judge=judge)
+    found = metrics_from(settings, chosen, judge=judge)
+    if not found:
+        raise ConfigurationError("metrics is empty: name one at least")
+    return found
 
 
 # One answer
@@ -169,8 +206,6 @@ async def ascore(
         chosen = list(configured.metrics)
     else:
         chosen = metrics_of(settings, metrics, judge)
-    if not chosen:
-        raise ConfigurationError("metrics is empty: name one at least")
     several = [contexts] if isinstance(contexts, str) else contexts
     record = RagRecord(question=question, contexts=several, response=response, framework="ragspan")
     engine = ScoringEngine(

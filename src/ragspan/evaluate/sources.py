@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragspan.arguments import meant
-from ragspan.evaluate.cells import BAD, GOOD
 from ragspan.evaluate.written_files import replacing, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from ragspan.tools.http import HttpClient
 
 _SOURCES = "ragspan_source"
+GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
+BAD = frozenset(
+    {"0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded"}
+    | {"hallucinated"}
+)
+"""People's labels of responses."""
 _GOOD_SCORE = 0.5
-_MEANINGS = {
-    "http_401": "it wants other credentials",
-    "http_403": "it does not let us see that",
-    "http_404": "it has no such project, or is too old to be asked",
-    "reply_too_large": "one of its traces is larger than 16 MiB, or has more than 500,000 values",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,14 +73,10 @@ class Source(Protocol):
         """The answers, from the oldest trace to the newest; pages are asked for as they are needed.
 
         Args:
-            project: its name, as the tool shows it, or its id.
+            project: its name, as the tool shows it, or its id; a `TableError` if there is no such one.
             since_ns: Unix nanoseconds; traces that began before are left out.
             annotation: the name of what people said; None asks for no opinions.
             has_scores: whether to read ragspan's scores, too.
-
-        Raises:
-            TableError: the store cannot be read, or has no such project.
-            ConfigurationError: the environment has no address that can be used, or a package is missing.
         """
         ...
 
@@ -115,11 +110,7 @@ def stored_answers(
 
 
 def nanoseconds_of(time: str | int | None) -> int | None:
-    """A time as Unix nanoseconds: such a number, or ISO 8601 text, which is UTC where it names no zone; None of an empty one.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """A time as Unix nanoseconds: such a number, or ISO 8601 text, which is UTC where it names no zone; None of an empty one."""
     text = str(time or "").strip()
     if not text or text.isdecimal():
         return int(text) if text else None
@@ -129,10 +120,9 @@ def nanoseconds_of(time: str | int | None) -> int | None:
 
 
 def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any) -> Mapping[str, Any]:
-    """What a tool's server answers.
+    """What a tool's server answers; a `TableError` where it does not, or with a status that is not a success.
 
-    Raises:
-        TableError: it does not answer, or with a status that is not a success; a `ReplyTooLarge` where it has more than the client reads.
+    A `ReplyTooLarge` where it has more than the client reads.
     """
     from ragspan.tools.delivery import Unavailable
     from ragspan.tools.http import TOO_LARGE
@@ -146,34 +136,27 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         reason = str(trouble) if isinstance(trouble, Unavailable) else "timeout"
     except ConfigurationError:
         raise ConfigurationError(f"{tool} is asked with the package requests: pip install 'ragspan[{tool}]'") from None
-    meaning = _MEANINGS.get(reason)
-    kind = ReplyTooLarge if reason == TOO_LARGE else TableError
+    meaning = {"http_401": " (it wants other credentials)", "http_404": " (it has no such project)"}.get(reason, "")
     # MLflow takes a search by POST, too.
     done = "written" if method == "POST" and not path.endswith("/search") else "read"
-    where = f"{method} {client.endpoint.url}{path}"
-    raise kind(f"{tool} cannot be {done}: {reason}{f' ({meaning})' if meaning else ''}, at {where}")
+    kind = ReplyTooLarge if reason == TOO_LARGE else TableError
+    raise kind(f"{tool} cannot be {done}: {reason}{meaning}, at {method} {client.endpoint.url}{path}")
 
 
 def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
-    """Write the answers that have a label as a table, for `ragspan agree`.
-
-    Returns:
-        How many were written, and how many have a label that says neither good nor bad.
-    """
+    """Write the answers that have a label as a table; returns how many, and how many have one that says neither good nor bad."""
     require_jsonl(output, "--output")
     written = unclear = 0
     with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8") as file:
         for answer in answers:
-            if not answer.opinions:
-                continue
-            opinion = answer.opinions[-1]
-            word = (opinion.label or "").strip().lower()
-            is_good = None if opinion.score is None else opinion.score >= _GOOD_SCORE
-            if word in GOOD or word in BAD:
-                is_good = word in GOOD
-            written, unclear = written + (is_good is not None), unclear + (is_good is None)
-            if is_good is not None:
-                file.write(json.dumps({**row_of(answer.record), "label": "pass" if is_good else "fail"}) + "\n")
+            for opinion in answer.opinions[-1:]:
+                word = (opinion.label or "").strip().lower()
+                is_good = None if opinion.score is None else opinion.score >= _GOOD_SCORE
+                is_good = word in GOOD if word in GOOD | BAD else is_good
+                written, unclear = written + (is_good is not None), unclear + (is_good is None)
+                if is_good is not None:
+                    label = "pass" if is_good else "fail"
+                    file.write(json.dumps({**row_of(answer.record), "label": label}) + "\n")
     return written, unclear
 
 

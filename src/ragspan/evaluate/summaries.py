@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ragspan.evaluate.estimates import RateEstimate, estimate_by_part
 from ragspan.metrics.doubt import Part, judged
 from ragspan.metrics.metric import REFUSAL
-from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
+from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, Label, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 
-SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
-"""Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
-SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
 _BINS = 10
 
 
@@ -35,19 +33,10 @@ class AskedFigures:
     failures: RateEstimate | None
     """The share of all rows that fail by this judge, estimated by strata: most rows that it has scored are doubtful. None where fewer
     than 20 rows of the random part have its score, or the metric has no threshold."""
-    unscreened: int
-    """Rows that it scored and the embedded judge did not."""
 
     @property
     def scored(self) -> int:
         return self.doubtful + self.random
-
-    @property
-    def silence(self) -> str | None:
-        """That it scored none of the rows that it was asked about, and why, in words; None where it scored some."""
-        if self.scored or not self.fallbacks:
-            return None
-        return f"the judge scored none of the rows that it was asked about: {named_counts(self.fallbacks)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,38 +88,26 @@ class MetricSummary:
         return f"{without:,} of {self.scored:,} answers have no label" if without and self.labelled else None
 
     @property
-    def silence(self) -> str | None:
-        """As `AskedFigures.silence`; None also where no judge is asked about a share."""
-        return None if self.asked is None else self.asked.silence
-
-    @property
     def settled(self) -> int:
-        """Rows that have a score by any judge, or whose response rightly declines."""
-        return self.scored + self.refusals + (self.asked.unscreened if self.asked is not None else 0)
+        """Rows that have a score, or whose response rightly declines; 0 if a judge scored none of the rows that it was asked about."""
+        is_silent = self.asked is not None and self.asked.fallbacks and not self.asked.scored
+        return 0 if is_silent else self.scored + self.refusals
 
     @property
     def skipped(self) -> int:
         """Rows that lack a score because a cell is missing, the metric failed, or the budget is spent."""
-        return self.failed + sum(self.not_scored.get(reason, 0) for reason in SKIPPED_REASONS)
+        lacking = ("no_question", "no_response", "contexts_unknown", BUDGET_EXHAUSTED)
+        return self.failed + sum(self.not_scored.get(reason, 0) for reason in lacking)
+
+    @property
+    def reasons(self) -> str:
+        """Why rows have no score, in words."""
+        return named_counts({**self.not_scored, **(self.asked.fallbacks if self.asked is not None else {})})
 
     @property
     def refusals(self) -> int:
         """Rows whose response declines, and rightly so: there is nothing to score in them."""
         return self.not_scored.get(REFUSAL, 0)
-
-    @property
-    def reasons(self) -> str:
-        """Why rows have no score, in words."""
-        return named_counts(self.not_scored)
-
-    def cells(self) -> tuple[str, ...]:
-        """The figures as people read them, under `SUMMARY_HEADER`."""
-        figures = (self.mean, self.median, self.minimum, self.maximum, self.standard_deviation)
-        passed = f"{self.passed / self.labelled:.0%}" if self.labelled else "-"
-        if self.labelled and self.labelled < self.scored:
-            passed += f" of {self.labelled:,}"
-        shown = ("-" if figure is None else f"{figure:.3f}" for figure in figures)
-        return (self.metric, *shown, f"{self.scored:,}", passed)
 
 
 class MetricTally:
@@ -143,70 +120,51 @@ class MetricTally:
     def __init__(self, *, has_share: bool = False) -> None:
         self._has_share = has_share
         self._scores = array("d")
-        self._labels: Counter[Label | None] = Counter()
-        self._open_bins: Counter[int] = Counter()
         self._threshold: float | None = None
-        self._not_scored: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
-        self._failed = 0
         self._judge: str | None = None
         self._judged: Counter[tuple[Part, Label | None]] = Counter()
-        self._asked: Counter[Asked] = Counter()
-        self._fallbacks: Counter[str] = Counter()
-        self._unscreened = 0
+        self._counts: defaultdict[str, Counter[Any]] = defaultdict(Counter)
+        """By what is counted: labels, bins of scores without one, reasons, failures, causes, why a judge was asked, and fallbacks."""
 
     def add(self, outcome: Outcome, asked: Asked | None = None) -> None:
         """Count an outcome, with why the judge was asked, where it is asked about a share of the rows."""
-        counted = self._add_judged(outcome, asked) if self._has_share else outcome
-        if isinstance(counted, MetricFailure):
-            self._not_scored[counted.error_type] += 1
-            self._failed += 1
-        elif isinstance(counted, NotApplicable):
-            self._not_scored[counted.reason] += 1
-        elif counted is not None:
-            self._scores.append(counted.value)
-            self._labels[counted.label] += 1
-            if counted.label is None:
-                self._open_bins[_bin(counted.value)] += 1
+        embedded: Outcome | ScreenScore | None = outcome
+        if self._has_share and (found := judged(outcome, asked)) is not None:
+            self._judged[found] += 1
+        if self._has_share and asked is not None and isinstance(outcome, Score):
+            if outcome.fallback is None:
+                self._judge, embedded = self._judge or outcome.judge, outcome.screen
+            self._counts["fallback" if outcome.fallback else "asked"][outcome.fallback or asked] += 1
+        if isinstance(embedded, MetricFailure):
+            self._counts["reason"][embedded.error_type] += 1
+            self._counts["failure"][embedded.error_type] += 1
+        elif isinstance(embedded, NotApplicable):
+            self._counts["reason"][embedded.reason] += 1
+        elif embedded is not None:
+            self._scores.append(embedded.value)
+            self._counts["label"][embedded.label] += 1
+            if embedded.label is None:
+                self._counts["open"][_bin(embedded.value)] += 1
             if self._threshold is None:
                 self._threshold = getattr(outcome, "threshold", None)
-            if isinstance(counted, Score) and counted.cause:
-                self._causes[counted.cause] += 1
-
-    def _add_judged(self, outcome: Outcome, asked: Asked | None) -> Outcome | ScreenScore | None:
-        """Count what the judge says that is asked about a share; returns what the embedded judge says."""
-        if (found := judged(outcome, asked)) is not None:
-            self._judged[found] += 1
-        if not isinstance(outcome, Score) or asked is None:
-            return outcome
-        if outcome.fallback is not None:
-            self._fallbacks[outcome.fallback] += 1
-            return outcome
-        self._judge = self._judge or outcome.judge
-        self._asked[asked] += 1
-        self._unscreened += outcome.screen is None
-        return outcome.screen
-
-    @property
-    def mean(self) -> float | None:
-        """So far."""
-        return statistics.fmean(self._scores) if self._scores else None
+            if isinstance(embedded, Score) and embedded.cause:
+                self._counts["cause"][embedded.cause] += 1
 
     def summary(self, metric: str) -> MetricSummary:
-        not_scored = dict(sorted(self._not_scored.items(), key=lambda item: (-item[1], item[0])))
-        asked = None
+        counts = self._counts
+        not_scored = dict(sorted(counts["reason"].items(), key=lambda item: (-item[1], item[0])))
+        failed, asked = counts["failure"].total(), None
         if self._has_share:
             asked = AskedFigures(
                 judge=self._judge,
-                doubtful=self._asked["doubtful"],
-                random=self._asked["random"],
-                fallbacks=dict(self._fallbacks.most_common()),
+                doubtful=counts["asked"]["doubtful"],
+                random=counts["asked"]["random"],
+                fallbacks=dict(counts["fallback"].most_common()),
                 failures=estimate_by_part(self._judged),
-                unscreened=self._unscreened,
             )
         ordered, count = sorted(self._scores), len(self._scores)
         if not count:
-            return MetricSummary(metric=metric, not_scored=not_scored, failed=self._failed, asked=asked)
+            return MetricSummary(metric=metric, not_scored=not_scored, failed=failed, asked=asked)
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
         bins = Counter(map(_bin, ordered))
@@ -216,10 +174,10 @@ class MetricTally:
         return MetricSummary(
             metric=metric,
             scored=count,
-            labelled=self._labels["pass"] + self._labels["fail"],
-            passed=self._labels["pass"],
+            labelled=counts["label"]["pass"] + counts["label"]["fail"],
+            passed=counts["label"]["pass"],
             not_scored=not_scored,
-            failed=self._failed,
+            failed=failed,
             mean=mean,
             median=statistics.median(ordered),
             minimum=ordered[0],
@@ -227,9 +185,9 @@ class MetricTally:
             standard_deviation=deviation_of(ordered, mean) if count > 1 else None,
             threshold=self._threshold,
             histogram=[bins[place] for place in range(_BINS)],
-            unlabelled_histogram=[self._open_bins[place] for place in range(_BINS)],
+            unlabelled_histogram=[counts["open"][place] for place in range(_BINS)],
             box=[inside[0], lower, upper, inside[-1]],
-            causes=dict(self._causes.most_common()),
+            causes=dict(counts["cause"].most_common()),
             asked=asked,
         )
 

@@ -1,7 +1,6 @@
 """Where rows come from: files, data frames, data sets, and anything that can be iterated. Rows stream.
 
-CSV and JSON are read strictly: what does not fit is a bad row, never a guess. A data frame's library is loaded already where
-there is one; none is imported here.
+CSV and JSON are read strictly: what does not fit is a bad row, never a guess.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from ragspan.arguments import with_article
-from ragspan.evaluate.cells import kind_of
 from ragspan.evaluate.rows import RUN
 from ragspan.evaluate.tool_data_sets import data_set_of
 from ragspan.exceptions import ConfigurationError, TableError
@@ -33,17 +31,11 @@ _BATCH: Final = 64  # rows of Parquet
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
 
 
-_Lines: TypeAlias = Iterator[tuple[int, str]]
-"""Lines with their numbers from 1."""
-
-
 class TableRow(NamedTuple):
     """One row as the table has it."""
 
     row: int
     """Of the table's data, counted from 1."""
-    line: int | None
-    """Where it begins in the file, counted from 1; None where the data have no lines."""
     data: Mapping[str, Any] | RagRecord | str
     """A text says why the row cannot be read."""
 
@@ -58,10 +50,8 @@ class Table:
     """Some of the first rows that could be read."""
     entries: Iterator[TableRow]
     """All rows, those of the sample included."""
-    count: int | None = None
-    """Of rows, where it is known beforehand."""
-    share_read: Callable[[], float | None] = lambda: None
-    """Of a file, from 0 to 1; None where it is not known."""
+    share_read: Callable[[int], float | None] = lambda _: None
+    """How much of it has been read after so many rows, from 0 to 1; None where that is not known."""
     close: Callable[[], None] = lambda: None
 
 
@@ -77,7 +67,7 @@ def table_of(data: Any) -> Table:
     if isinstance(data, (str, os.PathLike)):
         return _file_table(data)
     if hasattr(data, "itertuples"):  # a frame of pandas
-        columns = _different(data.columns, "the data frame")
+        columns = list(map(str, data.columns))
         rows = (dict(zip(columns, row, strict=True)) for row in data.itertuples(index=False, name=None))
         return _table(rows, columns, len(data))
     if hasattr(data, "iter_rows"):  # one of polars
@@ -90,34 +80,26 @@ def table_of(data: Any) -> Table:
     return _table(data, named, len(data) if isinstance(data, Sized) else None)
 
 
-def _different(names: Iterable[object], table: str) -> list[str]:
-    """The names as texts, which have to be different."""
-    columns = list(map(str, names))
-    for column in columns:
-        if columns.count(column) > 1:
-            raise TableError(f"{table} has the column {column!r} {columns.count(column)} times")
-    return columns
-
-
 def _table(rows: Iterable[Any], columns: Sequence[str] | None = None, count: int | None = None) -> Table:
-    """A table of rows that are dictionaries or records, or such a one, or why there is none, with its line."""
+    """A table of rows that are dictionaries or records; an error in place of a row says why it cannot be read."""
 
     def entries() -> Iterator[TableRow]:
-        for row, values in enumerate(rows, start=1):
-            line, data = values if isinstance(values, tuple) else (None, values)
-            if not isinstance(data, (Mapping, RagRecord)) and line is None:
-                data = f"it is {kind_of(data)}, but should be a dictionary or a record"
-            yield TableRow(row, line, data)
+        for row, data in enumerate(rows, start=1):
+            if isinstance(data, (Mapping, RagRecord)):
+                yield TableRow(row, data)
+            else:
+                kind = f"is {with_article(type(data).__name__)}, but should be a dictionary or a record"
+                yield TableRow(row, f"it {data if isinstance(data, TableError) else kind}")
 
     numbered = entries()
     first = list(islice(numbered, _SAMPLED))
     sample = [entry.data for entry in first if isinstance(entry.data, Mapping)]
     if columns is None:
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
-    return Table(columns=columns, sample=sample, entries=chain(first, numbered), count=count)
-
-
-# Files ----------------------------------------------------------------------------------------------------------------
+    if len(set(columns)) < len(columns):
+        raise TableError(f"the table has two columns of one name: {', '.join(columns)}")
+    share_read = (lambda row: row / count) if count else (lambda _: None)
+    return Table(columns=columns, sample=sample, entries=chain(first, numbered), share_read=share_read)
 
 
 def _file_table(path: str | os.PathLike[str]) -> Table:
@@ -131,96 +113,75 @@ def _file_table(path: str | os.PathLike[str]) -> Table:
         except (AttributeError, ValueError, OSError) as error:
             raise TableError(f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}") from None
         if ending in {".parquet", ".pq"}:
-            table = _parquet_table(raw, name)
-        else:
-            size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
-            # A byte order mark is left out, and lines end at line feeds only.
-            text = opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n"))
-            lines = _lines(text, name)
-            begin = next(((number, line) for number, line in lines if line.strip()), None)
-            if begin is None:
-                raise TableError(f"{name} is empty")
-            lines = chain([begin], lines)
-            is_json = ending in {".jsonl", ".ndjson", ".json"} or (
-                ending not in {".csv", ".tsv"} and begin[1].lstrip()[:1] in {"{", "["}
-            )
-            table = _json_table(lines, name, ending) if is_json else _csv_table(lines, name)
-            table = replace(table, share_read=lambda: raw.tell() / size if size else None)
-        return replace(table, close=opened.pop_all().close)
+            return replace(_parquet_table(raw, name), close=opened.pop_all().close)
+        size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
+        # A byte order mark is left out, and lines end at line feeds only.
+        lines = _lines(opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n")), name)
+        begin = next((line for line in lines if line.strip()), None)
+        if begin is None:
+            raise TableError(f"{name} is empty")
+        begins_as_json = ending not in {".csv", ".tsv"} and begin.lstrip()[:1] in {"{", "["}
+        is_json = begins_as_json or ending in {".jsonl", ".ndjson", ".json"}
+        table = (_json_table if is_json else _csv_table)(chain([begin], lines), name)
+        return replace(table, share_read=lambda _: raw.tell() / size if size else None, close=opened.pop_all().close)
 
 
-def _lines(text: io.TextIOWrapper, name: str) -> _Lines:
-    number = 0
+def _lines(text: io.TextIOWrapper, name: str) -> Iterator[str]:
     try:
-        for line in text:
-            number += 1
-            yield number, line
+        yield from text
+    except UnicodeDecodeError:
+        raise TableError(f"{name} is not UTF-8 text: unpack it, or save it as UTF-8") from None
     except OSError as error:
         raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        at = number + 1 + error.object[: error.start].count(b"\n")
-        byte = f"the byte 0x{error.object[error.start]:02x}, about line {at}"
-        raise TableError(f"{name} is not UTF-8 text ({byte}): unpack it, or save it as UTF-8") from None
 
 
-def _csv_table(lines: _Lines, name: str) -> Table:
+def _csv_table(lines: Iterator[str], name: str) -> Table:
     """A table of CSV lines with a header, whose most frequent delimiter counts."""
-    first, begin = next(lines)
+    begin = next(lines)
     delimiter = max(",;\t|", key="".join(begin.split('"')[::2]).count)  # the comma where there is none
-    texts = chain([begin], (line for _, line in lines))
-    cells = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=True)
+    cells = csv.reader(chain([begin], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
-        header = _different(map(str.strip, next(cells, [])), f"{name}: the header")
+        header = list(map(str.strip, next(cells, [])))
     except csv.Error as error:
         raise TableError(f"{name}: the header is not CSV ({error}): save it as CSV in UTF-8") from None
 
-    def rows() -> Iterator[tuple[int, Any]]:
+    def rows() -> Iterator[Any]:
         while True:
-            line = first + cells.line_num
             try:
                 values = next(cells)
             except StopIteration:
                 return
             except csv.Error as error:
-                yield line, f"it is not CSV: {error}"
+                yield TableError(f"is not CSV: {error}")
                 continue
             if len(values) == len(header):
-                yield line, dict(zip(header, values, strict=True))
+                yield dict(zip(header, values, strict=True))
             elif values:  # else it is a blank line
-                yield line, f"it has {len(values)} cells, but the header has {len(header)}"
+                yield TableError(f"has {len(values)} cells, but the header has {len(header)}")
 
     return _table(rows(), header)
 
 
-def _json_table(lines: _Lines, name: str, ending: str) -> Table:
+def _json_table(lines: Iterator[str], name: str) -> Table:
     """An object a line, or an array of objects. The first line of a file of our rows is none."""
-    number, begin = next(lines)
-    if begin.lstrip()[0] == "[" and ending not in {".jsonl", ".ndjson"}:
-        elements, trouble = _parsed("".join([begin, *(line for _, line in lines)]))
-        if trouble:
-            raise TableError(f"{name} {trouble}")
+    begin = next(lines)
+    if begin.lstrip()[0] == "[":
+        elements = _parsed("".join([begin, *lines]))
+        if isinstance(elements, TableError):
+            raise TableError(f"{name} {elements}")
         return _table(elements, count=len(elements))
-
-    def rows() -> Iterator[tuple[int, Any]]:
-        for at, line in lines if begin.startswith(f'{{"{RUN}"') else chain([(number, begin)], lines):
-            if line.strip():
-                value, trouble = _parsed(line.rstrip())
-                is_row = isinstance(value, dict)
-                why = trouble and f"it {trouble}"
-                yield at, value if is_row else why or f"it is {kind_of(value)}, but should be an object"
-
-    return _table(rows())
+    rest = lines if begin.startswith(f'{{"{RUN}"') else chain([begin], lines)
+    return _table(_parsed(line) for line in rest if line.strip())
 
 
-def _parsed(text: str) -> tuple[Any, str | None]:
-    """What the JSON text holds, or why it is none."""
+def _parsed(text: str) -> Any:
+    """What the JSON text holds, or an error that says why it is none."""
     try:
-        return json.loads(text), None
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        at = f"line {error.lineno}, " if error.lineno > 1 else ""
-        return None, f"is not JSON: {error.msg}, at {at}column {error.colno}"
+        return TableError(f"is not JSON: {error.msg}, at line {error.lineno}, column {error.colno}")
     except (ValueError, RecursionError):
-        return None, "is not JSON: nested too deep, or with a number of thousands of digits"
+        return TableError("is not JSON: nested too deep, or with a number of thousands of digits")
 
 
 def _parquet_table(file: Any, name: str) -> Table:
@@ -241,5 +202,4 @@ def _parquet_table(file: Any, name: str) -> Table:
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # a time in the year 300000, say
             raise TableError(f"{name} cannot be read to its end: {error}") from None
 
-    columns = _different(source.schema_arrow.names, name)
-    return _table(rows(), columns, source.metadata.num_rows)
+    return _table(rows(), source.schema_arrow.names, source.metadata.num_rows)

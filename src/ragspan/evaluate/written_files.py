@@ -13,39 +13,36 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 
 def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:
-    """Refuse to write a file that is read, or written twice, under whatever name: another spelling, a link, a hard link.
+    """Raise a `ConfigurationError` for a file that is read and written, or written twice, also by another spelling or a link.
 
     Args:
         read: what is read, by what it is called in a message. What is not a path is not a file.
         written: the files by the name of their option.
-
-    Raises:
-        ConfigurationError: two of them are the same file.
     """
-    before = {f"{name}, which is read": path for name, path in read.items() if isinstance(path, (str, os.PathLike))}
+    before: dict[str, Any] = {f"{name}, which is read": one for name, one in read.items()}
     for option, path in written.items():
-        if path is None:
-            continue
-        for words, other in before.items():
-            is_same = os.path.realpath(other) == os.path.realpath(path)
-            # One of them may not exist, and standard input may come from the file by the shell's "<".
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                there = os.fstat(sys.stdin.fileno()) if os.fspath(other) == "-" else Path(other).stat()
-                is_same = is_same or os.path.samestat(there, path.stat())
-            if is_same:
+        for words, other in before.items() if path is not None else ():
+            if path is not None and isinstance(other, (str, os.PathLike)) and _identity(other) & _identity(path):
                 raise ConfigurationError(
                     f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
                 )
         before[f"{option} {str(path)!r}"] = path
 
 
+def _identity(path: str | os.PathLike[str]) -> set[object]:
+    """Its real path, and what the system knows it by if it is there; standard input may come from a file by the shell's "<"."""
+    found: set[object] = {os.path.realpath(path)}
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        there = os.fstat(sys.stdin.fileno()) if os.fspath(path) == "-" else Path(path).stat()
+        found.add((there.st_dev, there.st_ino))
+    return found
+
+
 def require_jsonl(path: Path, option: str) -> None:
     """Raise a `ConfigurationError` unless the file's name says that it is JSONL."""
     if path.suffix.lower() != ".jsonl":
-        raise ConfigurationError(
-            f"{option} is {str(path)!r}, but rows are written as JSONL: name it {path.stem}.jsonl; another format is made of that"
-            " by pandas or jq"
-        )
+        better = f"{path.stem}.jsonl"
+        raise ConfigurationError(f"{option} is {str(path)!r}, but rows are written as JSONL: name it {better}")
 
 
 @contextlib.contextmanager

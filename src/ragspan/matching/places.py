@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragspan.matching.words import MAX_CHARACTERS, Run, Span, WordIndex, unescaped, words_of
+from ragspan.matching.words import Run, Span, WordIndex, unescaped, words_of
 from ragspan.turns import give_turn
 
 FREE, FOUND, ASKED, SILENT = range(4)
@@ -218,8 +218,7 @@ class PromptTexts:
                 if index.is_free(place, len(words)):
                     span = index.span(place, end)
                     index.take(place, end)
-                    whole = len(text) < MAX_CHARACTERS
-                    self._add(found[text], Match(index.part_of(place), *span, whole=whole, text=text))
+                    self._add(found[text], Match(index.part_of(place), *span, whole=True, text=text))
                     is_found = True
             if words and not is_found:
                 missing.append(text)
@@ -240,8 +239,7 @@ class PromptTexts:
             if any(index.taken.count(1, run.position, run.end) for run in runs):
                 runs = index.runs(words).get(part, [])
             if _size_of_part(words, runs):
-                span, shown, is_whole = _excerpt(text, words, runs, self.parts[part], index)
-                whole = is_whole and len(text) < MAX_CHARACTERS
+                span, shown, whole = _excerpt(text, words, runs, self.parts[part], index)
                 self._add(found[text], Match(part, *span, whole=whole, text=text if whole else shown))
         self.is_complete &= index.work >= 0
 

@@ -18,7 +18,6 @@ from ragspan.judges.judge_protocols import CANNOT_TELL, ClaimVerdict, Judge, Nam
 from ragspan.metrics.metric import JudgedMetric, screen_claims, screen_contexts, screen_response, screen_status
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
-from ragspan.text.questions import restates
 
 _LEAST_WORDS = 8
 """Words of a tool's result that may be what an answer rests on."""
@@ -51,16 +50,10 @@ def is_judged_anyway(record: RagRecord) -> bool:
     return record.contexts is None or record.background_is_prompt
 
 
-async def claims_of(judge: Judge, record: RagRecord) -> list[str]:
-    """The claims of the response without those that only restate the question."""
-    question = record.question or ""
-    return [claim for claim in await judge.extract_claims(record) if not restates(claim, question)]
-
-
 async def screen_background(judge: Judge, record: RagRecord) -> NotApplicable | None:
     """Ask the judge whether the background of a record without documents is what the response rests on; None if it is."""
     reason = screen_contexts(record)
-    claims = [] if reason is None else await claims_of(judge, record)
+    claims = [] if reason is None else await judge.extract_claims(record)
     if not claims or is_judged_anyway(record):
         return None if claims else reason
     return None if any(one.supported for one in await judge.verify_claims(record, claims)) else reason

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
-from ragspan.arguments import FLAG
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, claims_of, is_judged_anyway, scored_share
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -29,8 +28,7 @@ class Faithfulness(JudgedMetric[Judge]):
     value is supported / (supported + unsupported); an unsure claim to which the judge gives a probability counts with that.
     If the unsure claims decide whether it passes, the score has no label, or without such probabilities there is none
     (`cannot_tell`). `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
-    without any claim, such as a greeting, is not applicable (`no_claims`). Claims that only restate the question are left
-    out.
+    without any claim, such as a greeting, is not applicable (`no_claims`).
 
     The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
     default of 0.8, a response of four claims or fewer must have all of them supported.
@@ -40,8 +38,6 @@ class Faithfulness(JudgedMetric[Judge]):
 
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
-    causes: bool = True
-    """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "faithfulness"
     guide = Guide(
         "Which of its claims do the contexts support?",
@@ -53,16 +49,12 @@ class Faithfulness(JudgedMetric[Judge]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
 
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes")
-
     async def evaluate(self, record: RagRecord) -> Outcome:
         return await self.share_of_claims(record, self.judge)
 
     async def share_of_claims(self, record: RagRecord, verifier: Verifier) -> Outcome:
         """The outcome with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
-        claims = await claims_of(self.judge, record)
+        claims = await self.judge.extract_claims(record)
         without_documents = screen_contexts(record)
         if not claims:
             return without_documents or NotApplicable(reason="no_claims")
@@ -77,7 +69,7 @@ class Faithfulness(JudgedMetric[Judge]):
             return without_documents
         words = _explanation(verdicts)
         outcome = scored_share(self, record, verdicts, what="claims", explanation=words, verifier=verifier)
-        if not self.causes or not isinstance(outcome, Score):
+        if not isinstance(outcome, Score):
             return outcome
         return await with_causes(outcome, record, [one.claim or "" for one in verdicts if one.verdict == "unsupported"])
 
@@ -110,7 +102,7 @@ class FaithfulnessWithHHEM(Faithfulness):
     questions = ("extract_claims",)
 
     def __post_init__(self) -> None:
-        Faithfulness.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         if self.verifier is None:
             object.__setattr__(self, "verifier", judge_part("hhem")())
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)

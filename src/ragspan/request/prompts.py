@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from itertools import islice
 
 from ragspan.matching import Match, PromptTexts, Span, occurrences, words_of
-from ragspan.request.answering import is_verdict, words_said_by
+from ragspan.request.answering import words_said_by
 from ragspan.request.contents import Document, PayloadMessage, normalise_spaces
 from ragspan.request.templates import FilledTexts
 from ragspan.request.tree import ModelStep, SeenDocument
@@ -64,7 +64,7 @@ class AnswerPrompts:
     """The prompts that an answer comes from."""
 
     calls: Sequence[ModelStep]
-    """In order of time; those of the answer's parts in the order of the parts."""
+    """Earlier ones in order of time, then those of the answer's parts."""
     texts: PromptTexts
     parts: Mapping[int, tuple[PayloadMessage, Turn]]
     """By its number in `texts`, each part of these prompts in order, this turn's before earlier ones of a call."""
@@ -146,13 +146,9 @@ class _Reading:
 
     @cached_property
     def _said(self) -> Mapping[int, list[str]]:
-        """What each model said, without grades and queries."""
+        """What each model said, without queries."""
         return {
-            id(call): [
-                text
-                for text in words_said_by(call)
-                if normalise_spaces(text) not in self._queries and not is_verdict(text)
-            ]
+            id(call): [text for text in words_said_by(call) if normalise_spaces(text) not in self._queries]
             for call in self._models
         }
 
@@ -223,7 +219,7 @@ class _Reading:
         return bool(self._said[id(call)]) and not set(self._parts_of[id(call)]) <= set(self._parts_of[id(later)])
 
     def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
-        """The calls that the answer comes from, in order of time."""
+        """The calls that the answer comes from."""
         speakers: dict[int, list[ModelStep]] = {}
         """By the number of a part, the calls whose words stand in it."""
         brief = {text for own in self._said.values() for text in own if len(words_of(text[:_SHORT])) == 1}
@@ -235,19 +231,12 @@ class _Reading:
             for number in numbers:
                 speakers.setdefault(number, []).append(call)
         prompts.is_complete &= prompts.index.work >= 0
-        began = min((call.started_ns for call in self._answering), default=0)
-        order = {id(call): (began, index) for index, call in enumerate(self._answering)}
-        found, waiting = dict[int, ModelStep](), list(self._answering)
-        while waiting:
-            current = waiting.pop()
-            found[id(current)] = current
-            near = {id(call): call for number in self._parts_of[id(current)] for call in speakers.get(number, ())}
-            waiting += [
-                call
-                for key, call in near.items()
-                if key not in found and call not in waiting and self._is_candidate(call, current)
-            ]
-        return sorted(found.values(), key=lambda call: order.get(id(call), (call.started_ns, 0)))
+        found = list(self._answering)
+        for current in found:
+            near = dict.fromkeys(call for number in self._parts_of[id(current)] for call in speakers.get(number, ()))
+            found += [call for call in near if call not in found and self._is_candidate(call, current)]
+        earlier = sorted(found[len(self._answering) :], key=lambda call: call.started_ns)
+        return [*earlier, *self._answering]
 
 
 def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set[int]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.config import retrieval_tools
-from ragspan.messages import ErrorReport, NotedError
+from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import Document, PayloadMessage, content_text, documents_in, tool_messages
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
-INTERRUPT = "GraphInterrupt"
+INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """A graph raises an error of this name to wait for a person."""
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}
@@ -54,7 +53,7 @@ class Step:
     """Inputs that came with its end, as a stream's do."""
     consumed: int = 0
     """Identity of the unread search result that it was given."""
-    noted: NotedError | ErrorReport | None = None
+    noted: ErrorReport | None = None
     """The error that ended it."""
     inside_search: bool = field(init=False)
 
@@ -198,8 +197,6 @@ class RequestTree:
     """The caller gets a model's tokens, although the calls in between are not streams."""
     before: RequestTree | None = None
     """The interrupted request that this one continues."""
-    retrieval_tools: Collection[str] = field(default_factory=retrieval_tools)
-    """Names of tools whose results are documents."""
     recorded: list[RetrievedContext] = field(default_factory=list)
     """What the program named with `record_contexts`."""
     found_nothing: bool = False
@@ -216,7 +213,7 @@ class RequestTree:
     saved_states: list[Snapshot] = field(default_factory=list)
     """Inputs of the first steps, where the request had no question."""
     streamed: bool = False
-    noted: NotedError | ErrorReport | None = None
+    noted: ErrorReport | None = None
     interrupted: list[Step] = field(default_factory=list)
     """Graphs that stopped to wait for a person."""
 
@@ -245,13 +242,13 @@ class RequestTree:
             self.output = OPAQUE if isinstance(step, SearchStep) else output
             self._note_late(late_inputs)
 
-    def fail(self, step: Step, ended_ns: int, noted: NotedError | ErrorReport, late_inputs: Snapshot = None) -> None:
+    def fail(self, step: Step, ended_ns: int, noted: ErrorReport, late_inputs: Snapshot = None) -> None:
         """End a step with an error."""
         step.ended_ns, step.noted, step.late_inputs = ended_ns, noted, late_inputs
         if step.parent is None:
             self.noted, self.output = noted, OPAQUE
             self._note_late(late_inputs)
-        elif noted.is_a(INTERRUPT):
+        elif noted.name in INTERRUPTS:
             self.interrupted.append(step.parent)
         self.moments.append((step, True))
 

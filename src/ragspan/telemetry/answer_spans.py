@@ -15,7 +15,7 @@ from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.otel_context import context_with, span_context_of
-from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, response_id
+from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
 from ragspan.turns import give_turn
@@ -102,11 +102,7 @@ def _fail(span: Span, kind: str | None, error: ErrorReport | None, at_ns: int, c
     span.set_status(StatusCode.ERROR, error_type(kind))
     if error is None or not (content.allows(hidden_as="inputs") and content.allows(hidden_as="outputs")):
         return
-    about = {
-        "exception.type": clean_name(error.type),
-        "exception.message": error.message,
-        "exception.stacktrace": error.stacktrace,
-    }
+    about = {"exception.type": clean_name(error.type), "exception.message": error.message}
     span.add_event("exception", encodable(about), timestamp=at_ns)
 
 
@@ -131,7 +127,6 @@ def add_evaluation(
                 "gen_ai.operation.name": "evaluation",
                 semconv.RECORD_ID: scored.record.record_id,
                 semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
-                "gen_ai.response.id": response_id(scored.record),
             }
         ),
     )

@@ -2,7 +2,7 @@
 
 Assistants decorate what they say: citations, lists of sources, phrases that name the source, greetings, offers, questions back,
 thoughts, Markdown. None of it is a claim about the world, so no judge should compare it. Marks are found by their form, in any
-language; phrases by the words of the answer's language, which stand in `languages/words`. Each expression takes time in
+language; phrases by the words of the answer's language, which stand in `words`. Each expression takes time in
 proportion to the text: repetitions have bounds and do not nest.
 """
 
@@ -14,11 +14,19 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from ragspan.text.framing import Framing, frames, framings_of, head_of_source, names_source, places, states_nothing_in
+from ragspan.text.framing import (
+    Framing,
+    framed_places,
+    frames,
+    framings_in,
+    head_of_source,
+    names_source,
+    states_nothing_in,
+)
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses
-from ragspan.text.sentences import reader
+from ragspan.text.sentences import places_of
 from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 30_000
@@ -40,10 +48,9 @@ def stated(answer: str) -> str:
     """
     text = readable(answer[:MAX_CHARACTERS])
     if _MAY_BE_MARKED.search(text):
-        code = _code(text)
         for find in _FINDERS:
             give_turn()
-            text = _blanked(text, _outside(code, find(text)) if find in {_citations, _emphasis} else find(text))
+            text = _blanked(text, find(text))
     return _without_phrases(text) + answer[MAX_CHARACTERS:]
 
 
@@ -58,10 +65,6 @@ def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
         pieces += [text[end:start], _VISIBLE.sub(" ", text[max(end, start) : stop])]
         end = max(end, stop)
     return "".join([*pieces, text[end:]]) if pieces else text
-
-
-def _outside(code: list[tuple[int, int]], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    return (place for place in places if not any(place[0] < end and start < place[1] for start, end in code))
 
 
 # Thoughts
@@ -101,53 +104,34 @@ def without_thoughts(answer: str) -> str:
     return rest.lstrip() if closing and "<think>" not in before else answer
 
 
-# Code and Markdown
+# Markdown
 
-_FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)[^\n]{0,80}$", re.MULTILINE)
-_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
-_HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}[ \t]+\D{1,200}?|\*\*[^*\n\d]{1,100}\*\*[ \t]*:?[ \t]*|[-=*_]{3,200})$"
+_LINE_MARKS = re.compile(
+    r"^[ \t]{0,8}(?:```|~~~)[^\n]{0,80}$|^[ \t]{0,3}(?:>[ \t]?){1,5}(?=\D|\d{1,3}[.)]\s)"
+    r"|^[ \t]{0,3}(?:#{1,6}[ \t]+\D{1,200}?|\*\*[^*\n\d]{1,100}\*\*[ \t]*:?[ \t]*|[-=*_]{3,200})$"
     r"|(?:^[^\n]{0,2000}\n)?^[ \t]{0,8}\|?[ \t]{0,8}:?-{2,80}:?[ \t]{0,8}\|[-:| \t]{0,400}$",
     re.MULTILINE,
 )
-"""Headings without a number, rules, and a table's row of names with the rule below it."""
-_QUOTE = re.compile(r"^[ \t]{0,3}(?:>[ \t]?){1,5}(?=\D|\d{1,3}[.)]\s)", re.MULTILINE)
+"""What opens and closes code, marks of a quotation ("> 30 days" says more than), headings without a number, rules, and a table's row
+of names with the rule below it."""
 _EMPHASIS = re.compile(
     r"(\*\*\*|\*\*|__|~~|==)(?=\S)[^\n*]{1,300}?(?<=\S)\1"
     r"|(?<![\w*])(\*)(?=\S)[^*\n]{1,300}?(?<=\S)\2(?![\w*])|(?<![\w/])(_)(?=\S)[^_\n]{1,300}?(?<=\S)\3(?!\w)"
-)
-_STYLE_TAG = re.compile(
-    r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6]|ul|ol|li|section|(?:final_?)?(?:answer|response)|output)"
+    r"|</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6]|ul|ol|li|section|(?:final_?)?(?:answer|response)|output)"
     r"(?:\s[^<>\n]{0,100})?/?>",
     re.IGNORECASE,
 )
 
 
-def _code(text: str) -> list[tuple[int, int]]:
-    """Where code stands: in backticks, and between fences."""
-    if "`" not in text and "~~~" not in text:
-        return []
-    fences = [line.start() for line in _FENCE.finditer(text)]
-    between = list(zip(fences[::2], [*fences[1::2], len(text)], strict=False))
-    return between + [match.span() for match in _INLINE_CODE.finditer(text)]
-
-
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    """The lines that open and close code, and the marks before the lines of a quotation; "> 30 days" says more than."""
-    return (mark.span() for pattern in (_FENCE, _QUOTE) for mark in pattern.finditer(text))
-
-
-def _headings(text: str) -> Iterator[tuple[int, int]]:
-    return (line.span() for line in _HEADING.finditer(text))
+def _marks_of_lines(text: str) -> Iterator[tuple[int, int]]:
+    return (mark.span() for mark in _LINE_MARKS.finditer(text))
 
 
 def _emphasis(text: str) -> Iterator[tuple[int, int]]:
     """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
-    yield from (tag.span() for tag in _STYLE_TAG.finditer(text))
     for found in _EMPHASIS.finditer(text):
-        (start, end), mark = found.span(), len(next(filter(None, found.groups())))
-        yield start, start + mark
-        yield end - mark, end
+        (start, end), mark = found.span(), len(next(filter(None, found.groups()), ""))
+        yield from ((start, start + mark), (end - mark, end)) if mark else ((start, end),)
 
 
 # Where an answer says where its facts come from
@@ -261,7 +245,7 @@ def _citations(text: str) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in pattern.finditer(text))
 
 
-_FINDERS: Final = (_thoughts, _lines, _sources, _citations, _headings, _emphasis)
+_FINDERS: Final = (_thoughts, _sources, _citations, _marks_of_lines, _emphasis)
 
 # Sentences
 
@@ -271,34 +255,32 @@ _LIST_FOLLOWS = re.compile(r"\s*(?:\||\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.)]
 
 def _without_phrases(text: str) -> str:
     """The text without sentences that are only polite or ask, and without the phrases of others that name the source."""
-    language = guess(text, enough=1) or ENGLISH
-    spoken, lowered = framings_of(text, language), text.lower()
+    guessed = guess(text, enough=1)
+    language, spoken, lowered = guessed or ENGLISH, framings_in(guessed), text.lower()
     if not any(map(lowered.__contains__, "?؟？:：")) and not any(framing.may_frame(lowered) for framing in spoken):
         return text
     found: list[tuple[int, int]] = []
-    for start, end in islice(reader(language).places(text), _MOST_SENTENCES):
+    for start, end in islice(places_of(text, language), _MOST_SENTENCES):
         give_turn()
         sentence = text[start:end]
-        if sentence.rstrip("*_ ").endswith((":", "：")) and _LIST_FOLLOWS.match(text, end):
+        if sentence.endswith((":", "：")) and _LIST_FOLLOWS.match(text, end):
             found += [] if any(map(str.isdigit, sentence)) else [(start, end)]
             continue
         likely = [framing for framing in spoken if framing.may_frame(sentence.lower())]
-        if any(map(str.isalnum, sentence)) and (likely or any(map(sentence.__contains__, "?؟？"))):
-            for begins, ends in _phrases_in(sentence, likely, language):
-                found.append((start + begins, start + ends))
-                capital = text[start + ends : start + ends + 1].upper()
-                if ends < len(sentence) and len(capital) == 1:
-                    text = text[: start + ends] + capital + text[start + ends + 1 :]
+        for begins, ends in _phrases_in(sentence, likely, language) if likely or sentence[-1] in "?؟？)" else ():
+            found.append((start + begins, start + ends))
+            capital = text[start + ends : start + ends + 1].upper()
+            if ends < len(sentence) and len(capital) == 1:
+                text = text[: start + ends] + capital + text[start + ends + 1 :]
     return _blanked(text, found)
 
 
 def _phrases_in(sentence: str, spoken: Sequence[Framing], language: Language) -> Sequence[tuple[int, int]]:
     """What of a sentence states nothing: all of one that is polite or asks, or the phrases that name its source."""
     whole = [(0, len(sentence))]
-    presents = any(map(sentence.__contains__, ":："))
-    if not presents and states_nothing_in(sentence, spoken):
+    if not any(map(sentence.__contains__, ":：")) and states_nothing_in(sentence, spoken):
         return whole
-    framed = list(places(sentence, spoken))
+    framed = list(framed_places(sentence, spoken))
     opened = 0
     for begins, ends in framed:
         opened = ends if begins == opened else opened

@@ -1,7 +1,7 @@
 """The phrases with which assistants frame what they say: what names the source, what is only polite.
 
 Names of sources are known in all languages at once, because an answer may cite in another language than its own. Phrases are those
-of the answer's language and of English, in which most templates are written; of a short answer, those of all languages.
+of the answer's language and of English, in which most templates are written; where the answer does not show its language, of all.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ragspan.text.languages.language import NO_LETTERS, WITH_WORDS, Language, language
+from ragspan.text.languages import NO_LETTERS, WITH_WORDS, Language, language
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, word_set
 
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
 _NO_SOURCE = r"(?!(?:a\s+result|terms\s+of|(?:the\s+)?case\s+of)\b)"
 _EDGES = r"[\s>*_#\"'\u2022-]{0,8}"
-_WITHOUT_SPACES = frozenset({"ja", "zh"})
 _COLON, _COMMA = ":\uff1a", ",\uff0c\u3001"
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s|\s{0,8}[\"'«]")
 _REPLY = re.compile(
     r"\W{0,3}(?:yes|no|ja|nein|oui|non|sí|sim|não|nee|tak|nie|да|нет|evet|hayır)[,.!:]\s+", re.IGNORECASE
 )
-_MOST_FRAMES, _MOST_POLITE, _SHORT, _REACH = 3, 25, 300, 160
-"""Phrases at the beginning of a sentence; words of one that is only polite; characters of an answer that hardly show its
-language, and of a line among which it names its source."""
+_MOST_FRAMES, _MOST_POLITE, _REACH = 3, 25, 160
+"""Phrases at the beginning of a sentence; words of one that is only polite; characters of a line among which it names its source."""
 _NAMED_BESIDE = word_set("and or of the a an to for in by & policy handbook guide manual report act code")
 
 
@@ -34,22 +32,23 @@ class Framing:
 
     def __init__(self, code: str) -> None:
         words: Mapping[str, Any] = LANGUAGES[code]
+        is_spaced = code not in {"ja", "zh"}
         self._negations = language(code).negations
-        is_spaced = code not in _WITHOUT_SPACES
         polite = [phrase for phrase in words["courtesies"].split("|") if phrase]
-        first = [phrase[1:] for phrase in polite if phrase.startswith("^")]
+        first = _gapped(phrase[1:] for phrase in polite if phrase[0] == "^")
+        others = _gapped(phrase for phrase in polite if phrase[0] != "^")
         edge = r"(?<!\w)" if is_spaced else ""
-        others = _gapped(phrase for phrase in polite if not phrase.startswith("^"))
-        self._courtesy = re.compile(rf"\W{{0,9}}(?:{_gapped(first)})|(?:.*?{edge})(?:{others})", re.DOTALL)
+        self._courtesy = re.compile(rf"\W{{0,9}}(?:{first})|(?:.*?{edge})(?:{others})", re.DOTALL)
         greets = _any(words["interjections"])
         self._greeting = re.compile(rf"\W{{0,9}}(?:{greets})(?:\W{{1,5}}(?:{greets})){{0,2}}\W{{0,9}}$", re.IGNORECASE)
-        phrases = [*_phrases(words, is_spaced=is_spaced), *(_spaced if is_spaced else _unspaced)(words)]
-        self._opening = re.compile(rf"{_EDGES}(?:{'|'.join(phrases)})", re.IGNORECASE)
+        openings = [*_phrases(words, is_spaced=is_spaced), *(_spaced if is_spaced else _unspaced)(words)]
+        self._opening = re.compile(rf"{_EDGES}(?:{'|'.join(openings)})", re.IGNORECASE)
         inside = rf"\s*,?\s+(?:{_any(words.get('per', ''))})\s+(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
         self._inside = re.compile(inside if is_spaced and words.get("per") else "(?!)", re.IGNORECASE)
         names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
-        told = (phrase for name in names for phrase in words.get(name, "").split("|") if phrase)
-        signs = frozenset(map(_sign_of, told))
+        told = (phrase.translate(NO_LETTERS).split() for name in names for phrase in words.get(name, "").split("|"))
+        # Of each phrase the word that is the least common.
+        signs = {max(said, key=lambda word: (word not in FUNCTION_WORDS, len(word))) for said in told if said}
         self._signs = signs.union(f"{sign}s" for sign in signs if len(sign) > 2) if code == "en" else None  # noqa: PLR2004  "I"
 
     def may_frame(self, lowered: str) -> bool:
@@ -73,23 +72,22 @@ class Framing:
         return self._inside.finditer(sentence, at)
 
 
-def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
+@cache
+def framings_in(spoken: Language | None) -> Sequence[Framing]:
     """The phrases to look for in an answer in this language."""
-    if spoken.code == "en" and answer.isascii():
-        return [_framing("en")]
-    codes = WITH_WORDS if len(answer) < _SHORT else dict.fromkeys((spoken.code, "en"))
+    codes = WITH_WORDS if spoken is None else dict.fromkeys((spoken.code, "en"))
     return [_framing(code) for code in codes if code in WITH_WORDS]
 
 
 def states_nothing_in(sentence: str, spoken: Iterable[Framing]) -> bool:
     """Whether a sentence is only polite, or the assistant's own question: not one that it lists or quotes."""
     asks = sentence.rstrip(")*_ ").endswith(("?", "\uff1f", "\u061f"))
-    if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
+    if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2:
         return True
     return any(framing.is_courtesy(sentence) for framing in spoken)
 
 
-def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
+def framed_places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
     """Where a sentence names its source in place of a fact: at its beginning, and inside it."""
     reply = _REPLY.match(sentence)
     at = reply.end() if reply else 0
@@ -107,7 +105,7 @@ def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]
 
 def frames(text: str) -> bool:
     """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
-    found = (_framing(code).opening(f"{text.strip()},", 0) for code in WITH_WORDS)
+    found = (framing.opening(f"{text.strip()},", 0) for framing in framings_in(None))
     return any(match is not None and match.end() >= len(text.strip()) for match in found)
 
 
@@ -116,11 +114,10 @@ def names_source(text: str, *, dated: bool) -> bool:
     if not _source_noun().search(text):
         return False
     words = text.split()
-    named = [word for word in words if word[0].isupper() or word.lower() in _NAMED_BESIDE or word[0].isdigit()]
+    named = all(word[0].isupper() or word.lower() in _NAMED_BESIDE or word[0].isdigit() for word in words)
     nouns = [_source_noun().fullmatch(word.strip(",:")) is not None for word in words]
     is_short = len(words) <= 2 and (nouns[0] or nouns[-1])  # noqa: PLR2004
-    leads = words[0] in {"from", "in", "via", "per", "see"} and any(nouns)
-    return dated or len(named) == len(words) or is_short or leads
+    return dated or named or is_short or (words[0] in {"from", "in", "via", "per", "see"} and any(nouns))
 
 
 def head_of_source(text: str) -> re.Match[str] | None:
@@ -148,10 +145,9 @@ def _spaced(words: Mapping[str, Any]) -> Iterator[str]:
     source = rf"{_NO_SOURCE}(?:{_WORD}\s+){{0,5}}?(?:\w')?[\"']?{noun}[\"']?"
     that = f"(?:{_any(words['that'])})" if words.get("that") else "(?!)"
     if words.get("per"):
-        naming = f"(?:{_any(words['per'], words['within'])})"
         told = rf"(?:(?:{_WORD}\s+){{0,5}}?{that}\s+)?"
         yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,5}}\s*[{_COMMA}{_COLON}]\s*{told}|\s+)"
-        yield rf"{naming}\s+{source}(?:\s+{_WORD}){{0,4}}\s*[{_COMMA}{_COLON}]\s*{told}"
+        yield rf"(?:{_any(words['within'])})\s+{source}(?:\s+{_WORD}){{0,4}}\s*[{_COMMA}{_COLON}]\s*{told}"
     if words.get("after"):
         yield rf"{source}\s+(?:{_WORD}\s+)?(?:{_any(words['after'])})\b\s*,?\s*"
     yield rf"{source}\s+(?:{_WORD},?\s+){{1,4}}?{that}(?:\s+|(?<='))"
@@ -165,11 +161,6 @@ def _unspaced(words: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield rf"(?:{_any(words['per'], words['within'])}){source}[，,：:、]"
         yield rf"{source}(?:{_any(words['stating'])})[，,：:]?"
-
-
-def _sign_of(phrase: str) -> str:
-    """The word of a phrase that is the least common."""
-    return max(phrase.translate(NO_LETTERS).split(), key=lambda word: (word not in FUNCTION_WORDS, len(word)))
 
 
 def _nouns(words: str) -> str:

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from typing import Final
 
 from ragspan.text.stemming import english_stem
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
@@ -36,7 +35,6 @@ _TOKEN = re.compile(
       | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                        # 10.0.0.12, 2.4.1
       | (?<![\d.])\.\d{{1,{_LONGEST}}}                                  # .5
       | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b         # 45k, 1.2bn
-      | (?<!\d)\d{{1,6}}\([kK]\)                                         # 401(k)
       | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                            # £3m
       | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?      # 1,234,567.89
       | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?     # 42, 3.50, 21st
@@ -75,70 +73,28 @@ def readable(text: str) -> str:
     if not text.isascii():
         for mark, plain in _ASCII.items():  # faster than a translation table
             text = text.replace(mark, plain)
-    return text if text.isprintable() else _UNREADABLE.sub(" ", text)
+    return text if text.replace("\n", "").isprintable() else _UNREADABLE.sub(" ", text)
 
 
-# Amounts
-
-_VALUES: Final = {"a": 1, "an": 1, "one": 1} | {word: int(it) for word, it in NUMBER_WORDS.items() if it.isdigit()}
-_COUNT = "|".join(["an?", "one", r"\d{1,4}", *(word for word in _VALUES if len(word) > 2)])  # noqa: PLR2004  not "a"
-_MAY_CHANGE = re.compile(r"hundred|half|cent\b|\b(?:usd|eur|gbp)|\b[ap]\.?m\b|^\d{3}\b(?![.,]?\d)")
-"""What some chunk of a text, in small letters, has that a rule below changes; a chunk is what stands between spaces."""
-_MAY_BE_SPACED = re.compile(r"\d \d{3}\b")
-_SPACED = re.compile(r"(?<![\d.,/-])(?<!\d )(\d{1,3}) (\d{3})(?: (\d{3}))?(?![\d/-])(?! ?-?\d)")
-_RULES: Final = [
-    (sign, re.compile(pattern, re.IGNORECASE), form)
-    for sign, pattern, form in (
-        ("m", r"(?<=\d) (?=[ap]\.?m\b)", ""),
-        (" cent", r"\bper cent\b", "percent"),
-        (
-            "hundred",
-            rf"\b({_COUNT})[ -]hundred(?:[ -](?:and[ -])?((?:(?:{_TENS})[ -])?(?:{_COUNT})))?\b(?! million| thousand| billion)",
-            lambda found: str(100 * _sum_of(found[1]) + _sum_of(found[2] or "")),
-        ),
-        ("and a half", rf"\b({_COUNT}) and a half\b", lambda found: f"{_sum_of(found[1])}.5"),
-        ("usd", r"\bUSD ?(?=\d)", "$"),
-        ("eur", r"\bEUR ?(?=\d)", "€"),
-        ("gbp", r"\bGBP ?(?=\d)", "£"),
-    )
-]
-
-
-def may_change(chunk: str) -> bool:
-    """Whether `in_one_form` may change a text with this chunk."""
-    return _MAY_CHANGE.search(chunk.lower()) is not None
+_JOINED = re.compile(r"(?<=\d) (?=[ap]\.?m\b)|(?<=\bper) (?=cent\b)", re.IGNORECASE)
+_MAY_BE_JOINED = (" pm", " p.m", " PM", " am", " a.m", " AM", " P.M", " A.M", "per cent")
 
 
 def in_one_form(text: str) -> str:
-    """The text with amounts in one form: "one hundred and twenty" as "120", "two and a half" as "2.5", "EUR 5" as "€5"."""
-    lowered = text.lower()
-    for sign, pattern, form in _RULES:
-        if sign in lowered:
-            text = pattern.sub(form, text)
-    return _SPACED.sub(r"\1\2\3", text) if _MAY_BE_SPACED.search(text) else text
-
-
-def _sum_of(words: str) -> int:
-    parts = re.split(r"[\s-]", words.lower())
-    return sum(int(word) if word.isdigit() else _VALUES.get(word, 0) for word in parts)
-
-
-# Tokens and keys
+    """The text with times and per cent as one word: "5 pm" as "5pm"."""
+    return _JOINED.sub("", text) if any(map(text.__contains__, _MAY_BE_JOINED)) else text
 
 
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
-    if any(map(may_change, text.split())):
-        text = in_one_form(text)
-    found: list[str] = _TOKEN.findall(text)
-    return [part for token in found for part in ([token] if token[4:5] != "-" else _parts_of_date(token))]
-
-
-def _parts_of_date(token: str) -> list[str]:
-    if not token[0].isdigit():  # "forty-two"
-        return [token]
-    year, month, day = token.split("-")
-    return [day, MONTHS[int(month) - 1], year]
+    found: list[str] = []
+    for token in _TOKEN.findall(in_one_form(text)):
+        if token[4:5] == "-" and token[0].isdigit():
+            year, month, day = token.split("-")
+            found += (day, MONTHS[int(month) - 1], year)
+        else:
+            found.append(token)
+    return found
 
 
 def keys(text: str) -> list[str]:
@@ -212,7 +168,6 @@ def _number_key(word: str) -> str:
         return _time_key(word)
     if word.count(".") > 1:
         return word  # a version, an address
-    word = word.replace("(", "").replace(")", "")
     scaled = _SCALED.fullmatch(word)
     if scaled is not None:
         places, fraction = _SCALES[scaled[3]], scaled[2] or ""

@@ -46,6 +46,19 @@ def beginnings(texts: Sequence[str], room: int) -> list[str]:
     return [beginning(text, limit) for text in texts]
 
 
+def characters_read(texts: Sequence[str], most: int) -> list[int]:
+    """How many characters of each text are read if `most` of Latin script may be read in all: short texts whole, long ones alike.
+
+    Of other scripts fewer are read, as `size_of` weighs them: they are compared in more parts.
+    """
+    lengths = [len(text) for text in texts]
+    limit = fair_limit(lengths, most)
+    lengths = [min(length, limit) for length in lengths]
+    size = sum(size_of(text[:length]) for text, length in zip(texts, lengths, strict=True))
+    limit = limit if size <= most else fair_limit(lengths, most * sum(lengths) // size)
+    return [min(length, limit) for length in lengths]
+
+
 def _sizes(text: str) -> bytes:
     """The size of each character."""
     return text.encode("utf-8", "surrogatepass").translate(_WEIGHTS, _CONTINUATIONS)

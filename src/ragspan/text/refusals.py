@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ragspan.text.languages.language import ENGLISH, Language
+from ragspan.text.languages import ENGLISH, Language
 
 _NOT = r"(?:\ not|n't)(?:\ (?:explicitly|specifically|directly|actually|clearly|currently))?"
 _KIND = r"(?:\ (?:any|enough|sufficient|specific|explicit|relevant|direct|further|additional|such|that|the|clear)){0,3}"

@@ -8,9 +8,9 @@ from itertools import islice
 
 from ragspan.text.answers import stated
 from ragspan.text.keys import is_content, readable
-from ragspan.text.languages import ENGLISH, Language, characters_read, guess
+from ragspan.text.languages import ENGLISH, WITH_WORDS, Language, guess
 from ragspan.text.languages import language as language_of
-from ragspan.text.languages.language import WITH_WORDS
+from ragspan.text.limits import characters_read
 from ragspan.text.refusals import may_refuse, refuses
 from ragspan.text.sentences import Sentence, read_sentence, split_sentences
 

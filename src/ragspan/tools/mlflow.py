@@ -43,9 +43,8 @@ _COSTS = {"usd": "judgeCost", "input_tokens": "judgeInputTokens", "output_tokens
 class MLflowEmitter(ScoreWriter):
     """Writes each score as feedback on the answer's span in MLflow: a column of the trace table, and a filter.
 
-    It comes after the emitter that makes the span: `ScoringEngine(emitters=[OTelEmitter(), MLflowEmitter()])`, and the
-    spans have to reach the same server, through `span_exporter` for instance. Scores wait for their spans to arrive. A
-    score that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
+    The spans have to reach the same server, through `span_exporter` for instance. Scores wait for their spans to arrive. A score
+    that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
 
     A feedback has the metric's name, and `pass` or `fail` as its value, which MLflow draws in green and red; its rationale begins
     with the score and the threshold, and the explanation follows. A score without a label is its value, with four digits. Its source
@@ -165,15 +164,13 @@ def _names_nothing(reply: Reply) -> bool:
 
 
 class MLflowSpanExporter(RetryingSpanExporter):
-    """Brings spans to MLflow, for `BatchSpanProcessor(MLflowSpanExporter(experiment="support"))`.
+    """Brings spans to MLflow (3.6 or later), for `BatchSpanProcessor(MLflowSpanExporter(experiment="support"))`.
 
-    Under `opentelemetry-instrument`, and wherever exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is
-    `ragspan_mlflow`. Nothing is sent, and no experiment made, before the first spans are exported: an application starts without
-    its server.
+    Wherever exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is `ragspan_mlflow`. Nothing is sent, and no experiment made,
+    before the first spans are exported: an application starts without its server.
 
     Args:
-        tracking_uri: an MLflow server (3.6 or later) with an SQL store, `http://host:port`; None takes
-            `MLFLOW_TRACKING_URI`. Credentials are those of MLflow's own client, from the environment.
+        tracking_uri: as `MLflowEmitter` takes it.
         experiment: its name or its id; digits are an id. One that is missing is made, at the first export. None takes
             `MLFLOW_EXPERIMENT_ID`, else `MLFLOW_EXPERIMENT_NAME`, else the default experiment.
         timeout: seconds, more than 0, that one try may take.
@@ -224,11 +221,10 @@ def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
 
 
 def _id_of(experiment: str, server: Endpoint) -> str:
-    """The experiment's id. If it is missing, it is made.
+    """The experiment's id; if it is missing, it is made.
 
     Raises:
-        Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none. It
-            is asked again with the next try: another process may just have made it.
+        Unavailable: there is none now; the next try asks again, because another process may just have made it.
         TimeoutError: no answer came in time.
     """
     if experiment.isdecimal():

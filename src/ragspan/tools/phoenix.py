@@ -38,12 +38,9 @@ _NOT_FOUND = 404
 class PhoenixEmitter(ScoreWriter):
     """Writes each score as an annotation of the answer's span.
 
-    It comes after the emitter that makes or finds the answer's span, whose spans have to go to the same Phoenix:
-    `emitters=[OTelEmitter(), PhoenixEmitter()]`.
-
     An annotation has the metric's name, and its `identifier` names the record: to score a record again replaces what was
-    written. A metric that does not apply has no annotation. What the embedded judge and HHEM say is of kind `CODE`, what
-    a language model says is `LLM`. The metadata is `Annotation.metadata`.
+    written. What the embedded judge and HHEM say is of kind `CODE`, what a language model says is `LLM`. The metadata is
+    `Annotation.metadata`.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.

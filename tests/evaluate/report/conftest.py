@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ragspan import RagRecord, Score
-from ragspan.evaluate.progress import RunProgress
+from ragspan.evaluate.evaluation import Counts
 from ragspan.evaluate.report import write_report
 from ragspan.evaluate.rows import EvaluatedRow
 
@@ -36,10 +36,10 @@ def evaluation_of():
 
     def make(rows, *, by=(), **more):
         rows = list(rows)
-        progress = RunProgress(tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes)), by=by)
+        counts = Counts(tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes)), by=by)
         for row in rows:
-            progress.add(row)
-        return replace(progress.evaluation(stream=lambda: iter(rows)), **more)
+            counts.add(row)
+        return replace(counts.evaluation(stream=lambda: iter(rows)), **more)
 
     return make
 

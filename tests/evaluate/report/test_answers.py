@@ -5,7 +5,6 @@ from __future__ import annotations
 from ragspan import NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.report.answers import show_failing
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
-from ragspan.metrics import JudgedContext
 
 RESPONSE = "The tower is 330 metres high. It is painted green. It may be old."
 CONTEXTS = [
@@ -26,11 +25,9 @@ CLAIMS = tuple(
 
 def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(answered, evaluation_of):
     verdicts = (ContextVerdict(index=0, useful=True), ContextVerdict(index=1, useful=False))
-    rated = JudgedContext(index=1, id="7", rank=None, value=0.25)
     outcomes = {
         "faithfulness": Score(value=0.3, threshold=0.5, evidence=CLAIMS, explanation="green"),
         "context_utilization": Score(value=0.9, threshold=0.5, evidence=verdicts),
-        "context_relevance": Score(value=0.25, evidence=(rated,)),
         "completeness": NotApplicable(reason="no_question"),
     }
     (answer,) = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))["answers"]
@@ -44,9 +41,8 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
     first, second = answer["contexts"]
     assert [(mark["start"], mark["verdict"]) for mark in first["marks"]] == [(0, "supports")]
     assert (first["useful"], first["name"], second["useful"], second["name"]) == (True, "tower.md", False, "7")
-    assert [note["words"] for note in second["notes"]] == ["not used", "context_relevance 0.25"]
     assert [claim["verdict"] for claim in answer["claims"]] == ["unsupported", "unsure", "supported"]
-    assert (answer["finding"], answer["scores"][3]["reason"]) == ("green", "no_question")
+    assert (answer["finding"], answer["scores"][2]["reason"]) == ("green", "no_question")
 
 
 def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_by(answered, evaluation_of):

@@ -27,7 +27,7 @@ def judge():
 
 async def adherence(response, *contexts, question=""):
     record = RagRecord(question=question, contexts=contexts, response=response)
-    return await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(record)
+    return await ContextAdherence(OverlapJudge(), polls=1).score(record)
 
 
 FINDINGS = [  # the context, the response, and what the explanation quotes of both
@@ -81,7 +81,6 @@ RIGHT = [  # the context, and a right response that once was taken for a wrong o
     ("Do not take more than 8 tablets a day.", "Take at most 8 tablets a day."),
     ("Every request needs a key, except health checks.", "Health checks need no key."),
     ("Sales rose by 4% to $1.58 billion.", "Sales of $1.58 billion were 4% higher."),
-    ("The town is west of the lake.", "The lake is east of the town."),
     ("Jobs are sent to the workers by the scheduler.", "The scheduler sends jobs to the workers."),
 ]
 

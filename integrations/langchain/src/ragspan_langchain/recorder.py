@@ -25,11 +25,11 @@ from ragspan.capturing import (
     TokenStream,
     add_request_finder,
 )
-from ragspan.messages import NotedError, note_error
+from ragspan.messages import ErrorReport, note_error
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.request import (
-    INTERRUPT,
+    INTERRUPTS,
     NO_INPUT_YET,
     FilledPrompt,
     ModelStart,
@@ -179,7 +179,7 @@ class EventRecorder:
                     if is_top:
                         self._note_inputs(log, about)
             finally:
-                over = _ERROR if type(payload) is NotedError else _END
+                over = _ERROR if type(payload) is ErrorReport else _END
                 log.events.append((over, key, None, time_ns(), payload, about))
                 if key == log.root:
                     if log.span_finder is not None:
@@ -320,7 +320,7 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
     noted = note_error(error)
     if _key_of(run_id) == log.root:
         log.about["failed"] = True
-    elif noted.is_a(INTERRUPT):
+    elif noted.name in INTERRUPTS:
         log.about["interrupted"] = True
     return noted, openinference_anchor(run_id)
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog, Snapshot, TokenStream
-from ragspan.messages import NotedError, is_abandonment, note_error
+from ragspan.messages import ErrorReport, is_abandonment, note_error
 from ragspan.safe_copy import fields_of, has_plain_dict, in_class, is_list, items_of, replace_field
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import READERS, answer_in, kind_of, output_of, text_of, text_of_tokens
@@ -46,7 +46,7 @@ class Stream(TokenStream):
         self.is_watched = True
         self.over = False
         self.aborted = False
-        self.noted: NotedError | None = None
+        self.noted: ErrorReport | None = None
         self._on_end: Callable[[Stream], None] | None = listener[0]
         self.pulled = listener[1]
         self._last: Any = None

@@ -16,9 +16,8 @@ from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import locate
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
-from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, Outcome, Score
-from ragspan.records import RagRecord, RetrievedContext
+from ragspan.outcomes import MetricFailure, Score
+from ragspan.records import RagRecord
 from ragspan.text.limits import fair_limit
 
 _MOST_LISTED, _LOWEST_LISTED = 1000, 20
@@ -79,55 +78,53 @@ def _words(question: str | None) -> set[str]:
 
 def _shares(counts: Mapping[str, Sequence[int]]) -> list[dict[str, str | int]]:
     """How many of the answers with one thing in common fail, those with most failing answers first."""
-    found = [(-failing, -failing / answers, name) for name, (failing, answers) in counts.items()]
-    kept = sorted(one for one in found if -one[0] >= _LEAST_FAILING)[:_SHARES_SHOWN]
-    return [{"name": name, "failing": -failing, "answers": counts[name][1]} for failing, _, name in kept]
+    kept = sorted((-failing, answers, name) for name, (failing, answers) in counts.items() if failing >= _LEAST_FAILING)
+    return [{"name": name, "failing": -failing, "answers": answers} for failing, answers, name in kept[:_SHARES_SHOWN]]
 
 
 def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -> dict[str, Any]:
     record = row.record
     worst = min(row.failing.values(), key=lambda score: score.value, default=None)
     response = _cut(record.response, int(room * 0.3))
-    contexts = _contexts(record.contexts or (), row, int(room * 0.6))
+    contexts = _contexts(row, int(room * 0.6))
     made = (item for score in row.scores.values() for item in score.evidence if isinstance(item, ClaimVerdict))
     claims = [
         {"number": number, "verdict": one.verdict, "claim": one.claim or "", "explanation": one.explanation}
         for number, one in enumerate(made, 1)
     ]
     claims = sorted(claims, key=lambda one: _ORDER.index(str(one["verdict"])))[:_CLAIMS_SHOWN]
-    marks = _mark(claims, response["text"], contexts)
-    groups: dict[str, list[str]] = {
-        "metric": list(row.failing),
-        **{name: [str(record.metadata[name])] for name in by if name in record.metadata},
-        "document": sorted(_documents(record)),
-        "cause": [worst.cause.replace("_", " ")] if worst and worst.cause else [],
-        "judge": [worst.judge] if worst and worst.judge else [],
-        "word of the question": sorted(_words(record.question) & topics),
-    }
+    scores: list[dict[str, Any]] = []
+    for metric, outcome in row.outcomes.items():
+        if isinstance(outcome, Score):
+            about: dict[str, Any] = {
+                "state": outcome.label or "scored",
+                "explanation": (outcome.explanation or "")[:1500],
+            }
+            about |= {"threshold": outcome.threshold, "judge": outcome.judge, "value": float(outcome.value)}
+        elif isinstance(outcome, MetricFailure):
+            about = {"state": "not scored", "explanation": outcome.message[:1500], "reason": outcome.error_type}
+        else:
+            about = {"state": "not scored", "explanation": (outcome.detail or "")[:1500], "reason": outcome.reason}
+        scores.append({"metric": metric, **about})
     return {
         "row": row.row,
         "record_id": record.record_id,
         "question": _cut(record.question, int(room * 0.1)),
-        "response": {**response, "marks": marks},
+        "response": {**response, "marks": _mark(claims, response["text"], contexts)},
         "contexts": contexts,
         "context_count": None if record.contexts is None else len(record.contexts),
-        "scores": [_score(metric, outcome) for metric, outcome in row.outcomes.items()],
+        "scores": scores,
         "claims": claims,
         "finding": (worst.explanation or "")[:300] if worst else "",
-        "groups": groups,
+        "groups": {
+            "metric": list(row.failing),
+            **{name: [str(record.metadata[name])] for name in by if name in record.metadata},
+            "document": sorted(_documents(record)),
+            "cause": [worst.cause.replace("_", " ")] if worst and worst.cause else [],
+            "judge": [worst.judge] if worst and worst.judge else [],
+            "word of the question": sorted(_words(record.question) & topics),
+        },
     }
-
-
-def _score(metric: str, outcome: Outcome) -> dict[str, Any]:
-    if isinstance(outcome, Score):
-        words = (outcome.explanation or "")[:1500]
-        more = {"threshold": outcome.threshold, "judge": outcome.judge, "value": float(outcome.value)}
-        return {"metric": metric, "state": outcome.label or "scored", "explanation": words, **more}
-    if isinstance(outcome, MetricFailure):
-        reason, words = outcome.error_type, outcome.message
-    else:
-        reason, words = outcome.reason, outcome.detail or ""
-    return {"metric": metric, "state": "not scored", "explanation": words[:1500], "reason": reason}
 
 
 def _cut(text: str | None, room: int) -> dict[str, Any]:
@@ -135,26 +132,19 @@ def _cut(text: str | None, room: int) -> dict[str, Any]:
     return {"text": text[:room], "omitted": max(len(text) - room, 0)}
 
 
-def _contexts(contexts: Sequence[RetrievedContext], row: EvaluatedRow, room: int) -> list[dict[str, Any]]:
+def _contexts(row: EvaluatedRow, room: int) -> list[dict[str, Any]]:
     """The first contexts, those that were useful before others, in prompt order. Long texts share the room equally."""
-    notes: defaultdict[int, dict[str, str | None]] = defaultdict(dict)
-    useful: set[int] = set()
-    for metric, score in row.scores.items():
-        for item in score.evidence:
-            if isinstance(item, ContextVerdict):
-                notes[item.index]["useful" if item.useful else "not used"] = item.explanation
-                useful |= {item.index} if item.useful else set()
-            elif isinstance(item, JudgedContext):
-                notes[item.index][f"{metric} {item.value:.2f}"] = item.explanation
-    chosen = sorted(sorted(range(len(contexts)), key=lambda index: index not in useful)[:_CONTEXTS_SHOWN])
+    contexts = row.record.contexts or ()
+    judged = [item for score in row.scores.values() for item in score.evidence if isinstance(item, ContextVerdict)]
+    useful = {item.index: item.useful for item in judged}
+    chosen = sorted(sorted(range(len(contexts)), key=lambda index: not useful.get(index))[:_CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
     return [
         {
             "number": index + 1,
             "name": contexts[index].source or contexts[index].id,
             **_cut(contexts[index].text, limit),
-            "useful": index in useful,
-            "notes": [{"words": words, "explanation": why} for words, why in notes[index].items()],
+            "useful": useful.get(index),
             "marks": [],
         }
         for index in chosen
@@ -175,7 +165,7 @@ def _mark(
     places = locate([one["claim"] for one in claims], response, [one["text"] for one in contexts])
     for claim, place in zip(claims, places, strict=True):
         if place.response is not None:
-            add(made, place.response.start, place.response.end, claim["verdict"], claim["number"])
+            add(made, *place.response, claim["verdict"], claim["number"])
         for at in place.contexts if claim["verdict"] == "supported" else ():
             add(held[at.context], at.start, at.end, "supports", claim["number"])
     for context, marks in zip(contexts, held, strict=True):

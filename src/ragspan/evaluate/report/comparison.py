@@ -1,7 +1,6 @@
 """Two runs side by side: what became better or worse, over the answers that both have scores of.
 
-Answers are paired by record id where the runs have ids in common, else by row number. What only one run has is counted
-and left out of the differences. The scores of both runs are held in memory, without texts.
+Answers are paired by record id where the runs have ids in common, else by row number. What only one run has is counted and left out of the differences. The scores of both runs are held in memory, without texts.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ from ragspan.evaluate.rows import ResultFile, named_judge
 from ragspan.evaluate.summaries import deviation_of
 from ragspan.outcomes import Label
 
-Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
-FALLS_SHOWN = 20
+_FALLS_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
 _Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores]]"
-"""The row and the scores by metric of each answer, by its id and how many answers with this id came before."""
+"""The row and the scores by metric of each answer, by its id (which may be its number) and how many with this id came before."""
 
 
 class Regression(NamedTuple):
@@ -37,17 +35,13 @@ class Regression(NamedTuple):
     label_before: Label | None
     label_after: Label | None
 
-    @property
-    def is_newly_failing(self) -> bool:
-        return (self.label_before, self.label_after) == ("pass", "fail")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricComparison:
     """One metric in both runs. `mean` and `baseline_mean` are over the same answers: those that both runs scored."""
 
     metric: str
-    verdict: Verdict = "nothing to compare"
+    verdict: Literal["better", "worse", "no clear difference", "nothing to compare"] = "nothing to compare"
     """What the interval says: a difference is clear if zero is outside."""
     pairs: int = 0
     """Answers that have a score in both runs."""
@@ -58,7 +52,7 @@ class MetricComparison:
     newly_passing: int = 0
     newly_failing: int = 0
     falls: Sequence[Regression] = ()
-    """At most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
+    """At most twenty: those that passed before and fail now come first, then the largest."""
 
     def __str__(self) -> str:
         if self.mean is None:
@@ -85,23 +79,22 @@ class Comparison:
 def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> Comparison:
     """What changed from the baseline to this run."""
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
-    # An id may only name the row: any table has such a one.
-    by_id = any(key in before and key[0] != f"row-{row}" for key, (row, _) in answers.items())
-    earlier = {key if by_id else row: scores for key, (row, scores) in before.items()}
     changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
-    in_both = 0
+    by_id = bool(answers.keys() & before.keys())
+    if not by_id:
+        answers, before = ({(str(one[0]), 0): one for one in found.values()} for found in (answers, before))
+    both = answers.keys() & before.keys()
     for key, (row, scores) in answers.items():
-        old = earlier.get(key if by_id else row)
-        in_both += old is not None
-        for metric in scores.keys() & (old or {}).keys():
-            (was, label_was), (now, label) = (old or {})[metric], scores[metric]
+        old = before[key][1] if key in both else {}
+        for metric in scores.keys() & old.keys():
+            (was, label_was), (now, label) = old[metric], scores[metric]
             changes[metric].append(Regression(row, key[0], was, now, label_was, label))
     return Comparison(
         metrics=tuple(_compared(metric, found) for metric, found in changes.items()),
         paired_by="record id" if by_id else "row number",
-        in_both=in_both,
-        only_here=len(answers) - in_both,
-        only_in_baseline=len(before) - in_both,
+        in_both=len(both),
+        only_here=len(answers) - len(both),
+        only_in_baseline=len(before) - len(both),
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
             " baseline: scores of different judges or versions of prompts should not be compared."
@@ -125,8 +118,7 @@ def _read(run: Evaluation | ResultFile) -> tuple[_Answers, Mapping[str, set[str]
                 found[metric] = (score.screen.value, score.screen.label)
             elif row.asked is None or score.fallback is not None:
                 found[metric] = (score.value, score.label)
-            if score.screen is None and (judge := named_judge(score)) is not None:
-                judges[metric].add(judge)
+                judges[metric] |= {judge} if (judge := named_judge(score)) is not None else set()
     return answers, judges
 
 
@@ -139,6 +131,7 @@ def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
         reach = _DEVIATIONS * deviation_of(differences, mean) / math.sqrt(len(changes))
         interval = (mean - reach, mean + reach)
     low, high = interval or (0.0, 0.0)
+    labels = Counter((change.label_before, change.label_after) for change in changes)
     falls = [change for change in changes if change.after < change.before]
     return MetricComparison(
         metric=metric,
@@ -147,7 +140,11 @@ def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
         mean=statistics.fmean(change.after for change in changes),
         baseline_mean=statistics.fmean(change.before for change in changes),
         interval=interval,
-        newly_passing=sum((one.label_before, one.label_after) == ("fail", "pass") for one in changes),
-        newly_failing=sum(one.is_newly_failing for one in changes),
-        falls=heapq.nlargest(FALLS_SHOWN, falls, key=lambda one: (one.is_newly_failing, one.before - one.after)),
+        newly_passing=labels["fail", "pass"],
+        newly_failing=labels["pass", "fail"],
+        falls=heapq.nlargest(
+            _FALLS_SHOWN,
+            falls,
+            key=lambda one: ((one.label_before, one.label_after) == ("pass", "fail"), one.before - one.after),
+        ),
     )

@@ -1,7 +1,4 @@
-"""Signs of risk in words: what a reader of a report should look at, the gravest first. All limits are here.
-
-To accept or reject a system, choose thresholds of your own (`--fail-under`).
-"""
+"""Signs of risk in words: what a reader of a report should look at, the gravest first. All limits are here."""
 
 from __future__ import annotations
 
@@ -13,18 +10,14 @@ from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.summaries import MetricSummary, named_counts
 from ragspan.metrics.metric_catalogue import guide_of
 
-_DEFAULT_THRESHOLD = 0.5
-"""For a metric that has no threshold."""
 _VERY_LOW = 0.75
-"""Of its threshold, below which a mean or a median is very low."""
+"""Of its threshold, below which a median is very low."""
 _FEW_PASS = 0.4
 """With a smaller share of answers that pass, most answers fail by more than chance and a strict judge explain."""
 _MANY_FAIL = 0.2
 """A metric that so many answers fail is of high risk."""
 _MANY_NOT_SCORED, _MANY_FAILURES = 0.2, 0.02
 """Of all answers; a metric that failed, where it should have had a score, is a fault in the judging."""
-_FEW_SCORES = 30
-"""With fewer scores than that, all figures are rough."""
 _SMALLEST_GROUP, _CLEARLY_WORSE = 10, 0.1
 """Labelled answers of a group, below which its share says little, and by how much more of them fail than of all."""
 
@@ -59,59 +52,46 @@ def _sign(title: str, figures: str, advice: str | None = None, *, is_high: bool)
 
 
 def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
-    by_metric = evaluation.summary
-    worst = max(by_metric.values(), key=lambda one: one.failing)
+    worst = max(evaluation.summary.values(), key=lambda one: one.failing)
     by = "" if worst.asked is None else " by the embedded judge"
     if worst.failing:
         share = worst.failing / worst.labelled
-        open_ones = f"; {worst.unlabelled}" if worst.unlabelled else ""
-        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}{open_ones}); no metric fails more."
+        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); no metric fails more."
         yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
-    causes = max((one.causes for one in by_metric.values()), key=lambda one: sum(one.values()))
-    for cause, count in list(causes.items())[:1]:
-        figures = f"{count:,} of the {sum(causes.values()):,} failing answers whose cause is known."
-        yield _sign(f"The commonest cause: {cause.replace('_', ' ')}", figures, is_high=False)
     groups = [
-        (one.failing / one.labelled, one.labelled, name, value, one)
+        (one.failing / one.labelled, f"{name} {value}", one)
         for name, values in evaluation.by_dimension.items()
         for value, summaries in values.items()
         for one in summaries.values()
         if one.labelled >= _SMALLEST_GROUP
     ]
-    for share, count, name, value, one in [max(groups, key=lambda group: group[:2])] if groups else ():
-        overall = by_metric[one.metric]
-        if share >= (of_all := overall.failing / overall.labelled) + _CLEARLY_WORSE:
-            figures = f"{one.failing:,} of its {count:,} answers fail {one.metric}{by} ({share:.0%}), of all answers {of_all:.0%}."
-            yield _sign(f"The worst group: {name} {value}", figures, is_high=True)
+    for share, name, one in sorted(groups, key=lambda group: -group[0])[:1]:
+        of_all = evaluation.summary[one.metric].failing / evaluation.summary[one.metric].labelled
+        if share >= of_all + _CLEARLY_WORSE:
+            failing = f"{one.failing:,} of its {one.labelled:,} answers fail {one.metric}{by}"
+            yield _sign(
+                f"The worst group: {name}", f"{failing} ({share:.0%}), of all answers {of_all:.0%}.", is_high=True
+            )
 
 
 def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
     """A typical answer that fails is high risk only where few answers pass, or where it is very low: judges are stricter than people."""
     missing = sum(summary.not_scored.values())
     rows = summary.scored + missing
-    has_failed = summary.failed >= _MANY_FAILURES * rows
-    if missing and (missing >= _MANY_NOT_SCORED * rows or has_failed or not summary.scored):
-        reasons = named_counts(summary.not_scored)
-        figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {reasons}."
-        title = "the metric failed on many answers" if has_failed else "many answers have no score"
-        more = " A failure is a fault in the judging, not in the answer." if summary.failed else ""
-        yield _sign(title, figures, f"the figures describe the other answers only.{more}", is_high=True)
-    if summary.mean is None or summary.median is None or summary.maximum is None:
-        return
-    threshold = _DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
-    advice = guide.when_low if (guide := guide_of(summary.metric)) is not None else None
-    # As they are shown: a sign should not depend on a digit that nobody sees.
-    shown = {"mean": round(summary.mean, 2), "median": round(summary.median, 2)}
-    low = {name: value for name, value in shown.items() if value < threshold}
-    passing = f"a pass begins at {threshold:.2f}" if summary.labelled else "the metric has no threshold"
-    if summary.maximum < threshold:
-        figures = f"The best of {summary.scored:,} scores is {summary.maximum:.2f}; {passing}."
-        yield _sign("no answer passes", figures, advice, is_high=True)
-    elif low:
-        few_pass = summary.labelled > 0 and summary.passed < _FEW_PASS * summary.labelled
-        is_grave = few_pass or min(low.values()) < _VERY_LOW * threshold
-        figures = f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}."
-        yield _sign("most answers fail" if few_pass else f"low {' and '.join(low)}", figures, advice, is_high=is_grave)
-    if summary.scored < _FEW_SCORES:
-        figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
-        yield _sign("few scores", figures, is_high=False)
+    if missing and (
+        missing >= _MANY_NOT_SCORED * rows or summary.failed >= _MANY_FAILURES * rows or not summary.scored
+    ):
+        figures = (
+            f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named_counts(summary.not_scored)}."
+        )
+        advice = "the figures describe the other answers only; a failure is a fault in the judging, not in the answer."
+        yield _sign("many answers have no score", figures, advice, is_high=True)
+    median, threshold = summary.median, summary.threshold
+    if summary.labelled and median is not None and threshold is not None and round(median, 2) < threshold:
+        few_pass = summary.passed < _FEW_PASS * summary.labelled
+        figures = f"The median is {median:.2f}; a pass begins at {threshold:.2f}."
+        guide = guide_of(summary.metric)
+        is_grave = few_pass or median < _VERY_LOW * threshold
+        yield _sign(
+            "most answers fail" if few_pass else "low median", figures, guide and guide.when_low, is_high=is_grave
+        )

@@ -51,9 +51,9 @@ class Response:
     def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
         self.index, self.question, self.language = index, question, language
         self.is_english = language.code == "en"
-        self.enough = _ENOUGH if claims <= _FEW_CLAIMS else _MOST
         self.lone = claims <= _FEW_CLAIMS
         """It is a sentence or two."""
+        self.enough = _ENOUGH if self.lone else _MOST
         self.asked = content_of(question)
         self.told = frozenset(filter(tells, map(compared, question))) if self.lone else frozenset[str]()
         """The words of the question that are compared where a claim has few."""
@@ -67,7 +67,7 @@ class Response:
         contexts = self.index.contexts
         flags = [flag for context in contexts for flag in context.flags]
         others = (frozenset(one.keys_of(at)) for one in contexts for at in range(len(one)))
-        return read_topics(flags, list(others)) if flags else []
+        return read_topics(flags, others) if flags else []
 
     @Lazy
     def roots(self) -> frozenset[str]:
@@ -87,6 +87,9 @@ class Claim:
         """Places of the content words that no context holds."""
         self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
         """Their keys, but for those of neutral words and of the question."""
+        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
+        self._may_rest = sum(not is_number(key) for key in missing) <= (1 - response.enough) * (len(self.content) + 1)
+        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
 
     @Lazy
     def facts(self) -> Facts:
@@ -104,12 +107,6 @@ class Claim:
     def closest(self) -> Place | None:
         """The context sentence with most of its words."""
         return next(iter(self.index.closest(self.content)), None)
-
-    @Lazy
-    def _may_rest(self) -> bool:
-        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
-        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
-        return sum(not is_number(key) for key in missing) <= (1 - self.response.enough) * (len(self.content) + 1)
 
     @Lazy
     def is_compared(self) -> bool:
@@ -136,5 +133,4 @@ class Claim:
 def _may_be_elsewhere() -> frozenset[str]:
     """Words that may be held in another form: as a part of a quantity, by an opposite, by what they deny."""
     known = english()
-    phrases = {first for first, _ in known.phrases} | {"usa"}
-    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | phrases
+    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | {"usa"}

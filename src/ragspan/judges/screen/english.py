@@ -15,26 +15,21 @@ class EnglishWords:
 
     def __init__(self) -> None:
         words: dict[str, str] = words_of("en/comparison")
-
-        def keys(name: str) -> frozenset[str]:
-            return _keys(words[name].split())
-
-        self.opposites = _opposites()
-        """For a key, those that say the opposite, or exclude it."""
-        self.negations = keys("negations")
-        """Words that turn the clause in which they stand."""
-        self.denying = keys("denying") - {"not"}
+        sets = {name: _keys(some.split()) for name, some in words.items()}
+        self.negations, self.exceptions = sets["negations"], sets["exceptions"]
+        """Words that turn the clause in which they stand, and that begin what is excepted: "every day except Monday"."""
+        self.denying = sets["denying"] - {"not"}
         """Words of denial, exception and duty, which are compared by what they do and are not content."""
-        self.ending = keys("ending")
+        self.ending = sets["ending"]
         """Verbs that turn a clause where the other side does without them: "support was dropped"."""
-        self.exceptions = keys("exceptions")
-        """Words that begin what is excepted: "every day except Monday"."""
+        self.auxiliaries, self.turns = sets["auxiliaries"], sets["turns"]
+        """Forms of "be", "can" and the like; words that begin a clause: "but", "if"."""
+        self.breaks = self.turns | {"and", "or"} | self.exceptions
+        self.months, self.weekdays = sets["months"], sets["weekdays"]
+        self.dated = self.months | self.weekdays | {"one", "may"}
+        """Words that may be a number or a date."""
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""
-        self.auxiliaries = keys("auxiliaries")
-        self.turns = keys("turns")
-        """Words that begin a clause: "but", "if"."""
-        self.breaks = self.turns | {"and", "or"} | self.exceptions
         self.units: Mapping[str, tuple[str, float]] = {
             key(word): (dimension.replace("_", " "), float(size))
             for dimension, size, *names in rows_of("en/units")
@@ -43,19 +38,20 @@ class EnglishWords:
         """For the key of a unit, what it measures and how many of the base unit it is."""
         self.scales = {key(word): float(size) for word, size in pairs_of(words["scales"]).items()}
         """Words that multiply the number before them."""
-        self.months = keys("months")
-        self.weekdays = keys("weekdays")
-        self.dated = self.months | self.weekdays | {"one", "may"}
-        """Words that may be a number or a date."""
-        self.light = {form: forms[0] for forms in map(str.split, words["light"].split("|")) for form in forms}
-        """Verbs too common to be content, which still have a subject and an object; each form with the verb."""
         past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
         self.past = frozenset(past).union(words["unchanged_past"].split())
         """Past forms of irregular verbs, as they are written."""
-        self.phrases = {(key(first), second): key(word) for first, second, word in rows_of("en/phrases")}
-        """Two words with the key of the one that they mean."""
-        self.wide = keys("wide")
-        """Nouns that stand for many others."""
+        opposites: defaultdict[str, set[str]] = defaultdict(set)
+        for line in rows_of("en/antonyms"):
+            left, right = _keys(line[: line.index(":")]), _keys(line[line.index(":") + 1 :])
+            for one, other in ((left, right), (right, left)):
+                for word in one:
+                    opposites[word] |= other - {word}
+        for group in map(_keys, rows_of("en/exclusive")):
+            for word in group:
+                opposites[word] |= group - {word}
+        self.opposites = {word: frozenset(others) for word, others in opposites.items()}
+        """For a key, those that say the opposite, or exclude it."""
 
 
 @cache
@@ -66,17 +62,3 @@ def english() -> EnglishWords:
 
 def _keys(words: Iterable[str]) -> frozenset[str]:
     return frozenset(map(key, words))
-
-
-def _opposites() -> Mapping[str, frozenset[str]]:
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for line in rows_of("en/antonyms"):
-        middle = line.index(":")
-        left, right = _keys(line[:middle]), _keys(line[middle + 1 :])
-        for one, other in ((left, right), (right, left)):
-            for word in one:
-                found[word] |= other - {word}
-    for group in map(_keys, rows_of("en/exclusive")):
-        for word in group:
-            found[word] |= group - {word}
-    return {word: frozenset(others) for word, others in found.items()}

@@ -19,11 +19,8 @@ _MOST_WORDS = 120
 _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 _NOUNS = 3
-_SUPPOSING = frozenset({"if", "unless", "whether", "when", "whenever"})
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
-_COMPARING = word_set("more less fewer longer shorter later earlier older younger higher lower")
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
-_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
@@ -65,14 +62,10 @@ class Clause:
     end: int
     own: frozenset[str]
     """Keys of its content words, without numbers."""
-    light: frozenset[str]
-    """Its verbs that are too common to be content."""
     inherited: frozenset[str]
     """Those of the clauses before, which may hold its subject or its verb."""
     negations: tuple[int, ...]
     """Places of the words that deny."""
-    supposed: bool
-    """It begins with "if" or the like, and states nothing."""
 
 
 class Facts:
@@ -83,16 +76,12 @@ class Facts:
         skipped = 1 if sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"} and 1 in sentence.pauses else 0
         self.words = sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        keys, phrases = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS])), english().phrases
+        keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
         if "longer" in keys:
             trios = zip(("", *keys), keys, (*keys[1:], ""), strict=False)
             keys = tuple(
                 ["still" if (one, last) == ("longer", "no") and after != "than" else one for last, one, after in trios]
             )
-        if not phrases.keys().isdisjoint(
-            pairwise(keys)
-        ):  # "turn off", "give up": of such a verb the key of what it means
-            keys = tuple([phrases.get(pair, pair[0]) for pair in pairwise((*keys, ""))])
         self.keys = keys
 
     @Lazy
@@ -137,17 +126,8 @@ class Facts:
         found, inherited = [], frozenset[str]()
         for start, end in pairwise(starts):
             own = frozenset(self._content_between(start, end))
-            found.append(
-                Clause(
-                    start=start,
-                    end=end,
-                    own=own,
-                    light=frozenset(keys[start:end]) & english().light.keys(),
-                    inherited=inherited,
-                    negations=tuple(filter(self._denies, range(start, end))),
-                    supposed=bool(keys) and keys[start] in _SUPPOSING,
-                )
-            )
+            negations = tuple(filter(self._denies, range(start, end)))
+            found.append(Clause(start=start, end=end, own=own, inherited=inherited, negations=negations))
             inherited |= own
         return tuple(found)
 
@@ -187,15 +167,8 @@ class Facts:
             return True
         if word in known.negations and (word, after) not in known.harmless and not is_number(after):
             # Not the "not" of "do not take more than 8", which says "at most".
-            return not any(
-                (self.keys[place] == "exceed" and is_number(self._key(place + 1)))
-                or (
-                    self.words[place].lower() in _COMPARING
-                    and self._key(place + 1) == "than"
-                    and is_number(self._key(place + 2))
-                )
-                for place in range(at + 1, min(len(self.keys) - 1, at + _SOON))
-            )
+            limits = zip(self.keys[at + 1 : at + _SOON + 1], self.keys[at + 2 : at + _SOON + 2], strict=False)
+            return not any(one in {"exceed", "than"} and is_number(other) for one, other in limits)
         refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
         return refuses or (word == "free" and is_content(self._key(at - 1) or "the") and after in {"", "of"})
 
@@ -258,13 +231,13 @@ def same(one: Quantity, other: Quantity) -> bool:
 
 
 def compared(word: str) -> str:
-    """What a key is compared by: "includes" by "include", "goes" by "go"."""
-    return "include" if word in _INCLUDING else english().light.get(word, word)
+    """What a key is compared by: "includes" by "include"."""
+    return "include" if word in _INCLUDING else word
 
 
 def tells(word: str) -> bool:
     """True for the key of a word that is compared."""
-    return (is_content(word) and not is_number(word) and word not in _LITTLE) or word == "include"
+    return (is_content(word) and not is_number(word)) or word == "include"
 
 
 def is_past(word: str) -> bool:

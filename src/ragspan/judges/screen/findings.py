@@ -8,11 +8,10 @@ from itertools import groupby
 from typing import Final
 
 from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
-from ragspan.judges.screen.denials import find_opposition
+from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
-from ragspan.judges.screen.roles import find_exchange
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
@@ -97,7 +96,7 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
 def _find_in_other_language(claim: Claim) -> Finding | None:
     """What a claim says otherwise than the nearest context sentence, unless another one that is as near agrees.
 
-    That is another number, day or month, or a denial on one side only.
+    That is another number, or a denial on one side only.
     """
     if claim.is_english or not claim.response.lone:
         return None
@@ -108,45 +107,28 @@ def _find_in_other_language(claim: Claim) -> Finding | None:
         if claim.index.contexts[place.context].structured or len(words.intersection(keys)) < _ENOUGH * len(words):
             continue
         sentence = read_sentence(claim.index.text_at(place), claim.response.language)
-        said = _other(claim, sentence) or _denial_on_one_side(claim, sentence)
-        if said is None:
+        kind, ours, theirs = "negation", claim.sentence.text, sentence.text
+        other = [at for at, key in enumerate(claim.keys) if key in claim.absent and is_number(key)]
+        instead = [at for at, key in enumerate(sentence.keys) if is_number(key) and key not in claim.keys]
+        if other and instead:
+            unit = claim.keys[other[0] + 1 : other[0] + 2]
+            beside = next((at for at in instead if unit and sentence.keys[at + 1 : at + 2] == unit), instead[0])
+            kind, ours = "number", " ".join(claim.words[other[0] : other[0] + 2])
+            theirs = " ".join(sentence.words[beside : beside + 2])
+        elif not _is_denied_on_one_side(claim, sentence):
             return None
-        kind, ours, theirs = said
         found = found or Finding(kind=kind, response=ours, context=theirs, place=place)
     return found
 
 
-def _other(claim: Claim, sentence: Sentence) -> tuple[str, str, str] | None:
-    """A number, a day of the week or a month that no context has, where the sentence has another one."""
-    for kind, names in (("number", None), *(("date", names) for names in claim.response.language.calendar)):
-        ours, theirs = (
-            {key: at for at, key in enumerate(side.keys) if (is_number(key) if names is None else key in names)}
-            for side in (claim, sentence)
-        )
-        other = [at for key, at in ours.items() if key in claim.absent]
-        instead = [at for key, at in theirs.items() if key not in ours]
-        if other and instead:
-            at, unit = other[0], claim.keys[other[0] + 1 : other[0] + 2]
-            beside = next((one for one in instead if unit and sentence.keys[one + 1 : one + 2] == unit), None)
-            if beside is None or not is_content(unit[0]):
-                return kind, claim.words[at], sentence.words[instead[0]]
-            return kind, " ".join(claim.words[at : at + 2]), " ".join(sentence.words[beside : beside + 2])
-    return None
-
-
-def _denial_on_one_side(claim: Claim, sentence: Sentence) -> tuple[str, str, str] | None:
+def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:
+    """Whether one of them denies something near which it has a word of the other, and the other denies nothing."""
     denied, kept = ([at for at, key in enumerate(side.keys) if is_negation(key)] for side in (claim, sentence))
     theirs = content_of(sentence.keys)
     if bool(denied) == bool(kept) or len(theirs & claim.content) < _ABOUT * len(theirs):
-        return None
+        return False
     denying, places, other = (claim.keys, denied, theirs) if denied else (sentence.keys, kept, claim.content)
-    near = content_of(key for at in places for key in denying[max(0, at - _AROUND) : at + _AROUND + 1])
-    if near.isdisjoint(other):
-        return None
-    # The words around the denial, or the last ones where there is none.
-    around = ((side, (*at, len(side.keys) - 1)[0]) for side, at in ((claim, denied), (sentence, kept)))
-    ours, said = (" ".join(side.words[max(0, at - _AROUND) : at + _AROUND + 1]) for side, at in around)
-    return "negation", ours, said
+    return any(not other.isdisjoint(denying[max(0, at - _AROUND) : at + _AROUND + 1]) for at in places)
 
 
 FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {

@@ -9,19 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
-from ragspan.text.keys import key, tokens
-from ragspan.text.vocabulary import FUNCTION_WORDS
+from ragspan.text.keys import key, keys, tokens
 
 MAX_FLAGS = 256
 """Flags that are compared for one record."""
-_SHORT = 4
-"""Letters of words that people join as they like."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
 _TRUTHS = {"yes": True, "true": True, "no": False, "false": False, "none": False}
 # A statement repeats the last keys that lead to its leaf. These bounds keep many leaves under long keys from becoming much
@@ -62,44 +59,30 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
     statements: list[str] = []
     flags: list[Flag] = []
     room = _GROWTH * len(text)
-    for names, leaf in _leaves(value):
-        truth = _TRUTHS.get(leaf.strip().lower(), leaf) if isinstance(leaf, str) else leaf
-        path = " ".join(map(_spellings, names))
-        statement = (
-            f"{path} : {truth}" if isinstance(truth, str) else path if truth else f"no {path}" if truth is False else ""
-        )
-        room -= len(statement)
-        if room < 0:
-            break
-        statements += [statement] if statement else []
-        if names and not isinstance(truth, str):
-            said = frozenset(map(key, tokens(statement)))
-            flags.append(Flag(name=_CAMEL.sub(" ", names[-1]), holds=truth, keys=said))
-    return statements, flags
-
-
-def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str | bool | None]]:
-    """All leaves in the order of the text; with a stack, because a text may nest to any depth."""
-    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
-    while stack:
+    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]  # a text may nest to any depth
+    while stack and room > 0:
         names, item = stack.pop()
         if isinstance(item, dict):
             stack.extend(((*names, name[:_LONGEST_NAME])[-_PATH:], child) for name, child in reversed(item.items()))
         elif isinstance(item, list):
             stack.extend((names, child) for child in reversed(item))
         else:
-            yield names, item
+            truth = _TRUTHS.get(item.strip().lower(), item) if isinstance(item, str) else item
+            words = [word for name in names for word in _spellings(name)]
+            said = [*words, ":", truth] if isinstance(truth, str) else words if truth else ["no", *words]
+            statement = "" if truth is None else " ".join(said)
+            room -= len(statement)
+            statements += [statement] if statement else []
+            if names and not isinstance(truth, str):
+                name = _CAMEL.sub(" ", names[-1])
+                flags.append(Flag(name=name, holds=truth, keys=frozenset(keys(statement))))
+    return statements, flags
 
 
-def _spellings(name: str) -> str:
-    """A key's words, and two short ones also as one, as people join them: "Wi Fi WiFi"; but not "good for"."""
+def _spellings(name: str) -> list[str]:
+    """A key's words, and two neighbours also as one, as people may join them: "Wi Fi WiFi"."""
     words = _CAMEL.sub(" ", name).split()
-    joined = (
-        one + other
-        for one, other in pairwise(words)
-        if max(len(one), len(other)) <= _SHORT and (one.lower() in FUNCTION_WORDS) == (other.lower() in FUNCTION_WORDS)
-    )
-    return " ".join([*words, *joined])
+    return [*words, *(one + other for one, other in pairwise(words))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +98,7 @@ class Topic:
     """What the context says: "Outdoor Seating: false"."""
 
 
-def read_topics(flags: Sequence[Flag], others: Sequence[frozenset[str]]) -> list[Topic]:
+def read_topics(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list[Topic]:
     """The topics of all flags that say one thing.
 
     A name with different values (a list of businesses) is left out, and one of which the contexts speak elsewhere as well, in
@@ -126,11 +109,10 @@ def read_topics(flags: Sequence[Flag], others: Sequence[frozenset[str]]) -> list
     named: dict[str, set[Topic]] = {}
     for flag, name in names.items():
         words = [word for word in name if counts[word] < _COMMON]
-        said = "null" if flag.holds is None else str(flag.holds).lower()
-        keys, statement = frozenset(compared(key(word)) for word in words), f"{flag.name}: {said}"
-        if words:
-            topic = Topic(name=" ".join(words), words=keys, holds=flag.holds is True, statement=statement)
-            named.setdefault(topic.name, set()).add(topic)
+        statement = f"{flag.name}: {'null' if flag.holds is None else str(flag.holds).lower()}"
+        topic_keys = frozenset(compared(key(word)) for word in words)
+        topic = Topic(name=" ".join(words), words=topic_keys, holds=flag.holds is True, statement=statement)
+        named.setdefault(topic.name, set()).update({topic} if words else ())
     statements = {flag.keys for flag in flags}
     spoken = [said for said in others if said not in statements]
     clear = [topics.pop() for topics in named.values() if len(topics) == 1]
@@ -145,23 +127,20 @@ def find_conflict(facts: Facts, topics: Sequence[Topic]) -> Topic | None:
 
 def _says(facts: Facts, clause: Clause, topic: Topic) -> bool | None:
     """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
-    keys, name = facts.keys[clause.start : clause.end], topic.name.replace(" ", "")
-    if topic.words <= frozenset(keys):
-        places = [keys.index(word) for word in topic.words]
-        start, end = min(places), max(places) + 1
-    else:  # "take out" as "takeout", and the other way round
-        words = [word.lower() for word in facts.words[clause.start : clause.end]]
-        spans = ((at, size) for at in range(len(words)) for size in (1, 2) if "".join(words[at : at + size]) == name)
-        start, size = next(spans, (-1, 0))
-        end = start + size
-    if start < 0:
+    said = facts.keys[clause.start : clause.end]
+    places = [said.index(word) for word in topic.words if word in said]
+    if len(places) < len(topic.words):  # "take out" as "takeout", and the other way round
+        words, name = [word.lower() for word in facts.words[clause.start : clause.end]], topic.name.replace(" ", "")
+        places = [at for at in range(len(words)) if name in {words[at], "".join(words[at : at + 2])}]
+    if not places:
         return None
+    end = max(places) + 1
     negations = [at - clause.start for at in clause.negations]
     if any(at < end for at in negations):
         return False
     if not _OPEN.isdisjoint(facts.keys):
         return None
-    after = next((at for at in negations if keys[at - 1] in _LINKING), None)  # "reservations are not accepted"
+    after = next((at for at in negations if said[at - 1] in _LINKING), None)  # "reservations are not accepted"
     if after is None:
         return True
-    return False if after - 1 - end <= _NEAR and not {"and", "or"}.intersection(keys[end:after]) else None
+    return False if after - 1 - end <= _NEAR and not {"and", "or"}.intersection(said[end:after]) else None

@@ -141,10 +141,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
 def _held_by_parts(claim: Claim) -> int:
     """How many content words the contexts hold, where each part of an enumeration may rest on another place."""
     ends = [at for at, mark in claim.sentence.pauses.items() if mark in {",", ";"}]
-    if not ends:
-        return 0
     parts = [content_of(claim.keys[start:end]) for start, end in pairwise([0, *ends, len(claim.keys)])]
-    return sum(claim.index.best_window(part)[0] for part in parts) if min(map(len, parts)) > 1 else 0
+    return sum(claim.index.best_window(part)[0] for part in parts) if ends and min(map(len, parts)) > 1 else 0
 
 
 def is_unrelated(question: frozenset[str], index: Index) -> bool:

@@ -18,11 +18,10 @@ from ragspan.judges.judge_protocols import (
 from ragspan.judges.screen.analysis import Analysis, share_read
 from ragspan.judges.screen.contexts import ContextReader
 from ragspan.judges.screen.grading import UNRELATED, probability
-from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage, shared_with_response
+from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage
 from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
-from ragspan.text.sentences import content_in
 
 _NOT_THERE = 0.5
 _SURE = 0.6
@@ -42,8 +41,8 @@ class OverlapJudge:
     language than the contexts it does not apply (`language`).
 
     Bounds for one record: 80,000 characters of contexts, the longest cut first; 30,000 characters and 400 sentences of the
-    response. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts, neighbours
-    count as one, and metrics of each context do not apply (`too_many_contexts`). One judge may serve any number of threads and
+    response, 1,000 contexts. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts,
+    metrics of each context do not apply (`too_many_contexts`). One judge may serve any number of threads and
     event loops. An engine runs it in its helper process.
     """
 
@@ -80,7 +79,7 @@ class OverlapJudge:
         if analysis.declines_rightly:
             return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
         analysis.require_comparable()
-        words = content_in(analysis.compared_claims)
+        words = analysis.words
         value, left_out = rate_coverage(words, analysis.index, analysis.question, analysis.grounding)
         explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if left_out else None
         return [Rating(value=value, explanation=explanation)] * ratings
@@ -123,7 +122,7 @@ class OverlapJudge:
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
-        shared = _shared(self._analysis(record))
+        shared = self._analysis(record).shared
         best = f"{max(shared, default=0.0):.0%}"
         return [
             ContextVerdict(
@@ -149,17 +148,13 @@ class OverlapJudge:
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""
         analysis = self._analysis(record)
-        words = content_in(analysis.compared_claims)
+        explanation = "{:.0%} of its words stand in sentences that the response shares most words with"
         shares = [
-            conveyed_share(words, context) if is_useful else 0.0
-            for context, is_useful in zip(analysis.each_context, are_useful(_shared(analysis)), strict=True)
+            conveyed_share(analysis.words, context) if is_useful else 0.0
+            for context, is_useful in zip(analysis.each_context, are_useful(analysis.shared), strict=True)
         ]
         return [
-            ContextRating(
-                index=index,
-                value=share,
-                explanation=f"{share:.0%} of its words stand in sentences that the response shares most words with",
-            )
+            ContextRating(index=index, value=share, explanation=explanation.format(share))
             for index, share in enumerate(shares)
         ]
 
@@ -171,18 +166,10 @@ class OverlapJudge:
         """Of contexts and background."""
 
         def make() -> Analysis:
-            shown, alone = shown_background(record), self._analysis(record)
+            shown = shown_background(record)
             if not shown:
-                return alone
-            contexts = record.contexts or ()
-            has_contexts = any(context.text.strip() for context in contexts)
-            evidence = as_evidence(record, shown)
-            return Analysis(evidence, self._reader, alone=alone if has_contexts else None, documents=len(contexts))
+                return self._analysis(record)
+            documents = len(record.contexts or ()) if any(one.text.strip() for one in record.contexts or ()) else None
+            return Analysis(as_evidence(record, shown), self._reader, documents=documents)
 
         return session_of(record).get_or_make((self, "evidence"), make)
-
-
-def _shared(analysis: Analysis) -> list[float]:
-    """How much of the response each context shares, 0..1; kept for both questions about it."""
-    claims, contexts = analysis.compared_claims, analysis.each_context
-    return session_of(analysis.record).get_or_make((analysis, "shared"), lambda: shared_with_response(claims, contexts))

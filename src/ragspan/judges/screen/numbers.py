@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import combinations, islice, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
-from ragspan.judges.screen.contexts import Near, Place
+from ragspan.judges.screen.contexts import Place
 from ragspan.judges.screen.facts import DATES, Quantity, same, tells
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.vocabulary import word_set
@@ -56,27 +55,13 @@ def find_absent_number(claim: Claim) -> Finding | None:
 # Another number in its place
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
-    """A part of a context sentence between commas, with the words that it shares with the claim and the question."""
-
-    own: frozenset[str]
-    reached: frozenset[str]
-    """With those of the parts before it in its sentence."""
-    quantities: tuple[Quantity, ...]
-    near: bool
-    """Its sentence is one of those that the claim rests on."""
-    place: Place
-
-
 def find_other_quantity(claim: Claim) -> Finding | None:
     """The first quantity of the claim in whose place the context has another; or two that have changed places."""
     if not claim.is_compared or not claim.facts.quantities:
         return None
     if any(map(is_number, claim.absent)) and not _SUMMING.isdisjoint(claim.keys):
         return None  # the number may follow from others
-    parts = [part for near in claim.near if near.facts.quantities for part in _parts(claim, near)]
-    found = ((quantity, _rival(claim, quantity, parts)) for quantity in claim.facts.quantities)
+    found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
@@ -86,40 +71,30 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     return None
 
 
-def _parts(claim: Claim, near: Near) -> Iterator[_Part]:
-    dates = {quantity.raw for quantity in claim.facts.quantities if quantity.kind in DATES}
-    wanted = claim.facts.content | claim.response.told | dates
-    facts, reached = near.facts, frozenset[str]()
-    is_near = near.share >= max(claim.response.enough, _NEAR_BEST * claim.near[0].share)
-    for number in dict.fromkeys(facts.parts):
-        own = wanted.intersection(facts.keys_of_part(number))
-        reached |= own
-        quantities = tuple(quantity for quantity in facts.quantities if facts.parts[quantity.at] == number)
-        yield _Part(own=own, reached=reached, quantities=quantities, near=is_near, place=near.place)
-
-
-def _rival(claim: Claim, quantity: Quantity, parts: Sequence[_Part]) -> tuple[Quantity, Place] | None:
+def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
+    """Another quantity in a part of a near sentence: with a word around the claim's that those which say the claim's lack."""
     facts, number = claim.facts, claim.facts.parts[quantity.at]
-    # Content words and dates of the part of the claim that has the quantity, and the question's words.
     dates = {one.raw for one in facts.quantities if one.kind in DATES and facts.parts[one.at] == number}
     around = frozenset(filter(tells, facts.keys_of_part(number))) | dates
     around = (around if len(around) > 1 else claim.response.told | around) - {quantity.raw}
-    holding = [part for part in parts if any(_says(other, quantity) for other in part.quantities)]
+    parts, held = [], []
+    for near in claim.near:
+        reached = frozenset[str]()
+        for part in dict.fromkeys(near.facts.parts):
+            words = around.intersection(near.facts.keys_of_part(part))
+            reached |= words
+            there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
+            held += [words] if any(_says(other, quantity) for other in there) else []
+            if near.share >= max(claim.response.enough, _NEAR_BEST * claim.near[0].share):
+                parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
-    for part in parts:
-        # It has a word that those with the claim's value lack, and lacks none that they have.
-        own = part.own & around
-        if not part.near or not all(own - held.own and held.own & around <= part.reached for held in holding):
-            continue
-        rivals = [other for other in part.quantities if _are_rivals(quantity, other)]
-        is_same = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
-        is_known = not is_same and not holding and bool(claim.index[quantity.raw])
-        if not rivals or (is_known and not around <= part.reached):
-            continue
-        other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
-        fits = len(own), bool(other.nouns & quantity.nouns)
-        if best is None or fits > best[0]:
-            best = fits, other, part.place
+    for words, reached, rivals, place in parts:
+        if rivals and all(words - own and own <= reached for own in held):
+            other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
+            is_known = other.raw != quantity.raw and not held and claim.index[quantity.raw]
+            fits = len(words), bool(other.nouns & quantity.nouns)
+            if (best is None or fits > best[0]) and (not is_known or around <= reached):
+                best = fits, other, place
     return best and best[1:]
 
 
@@ -172,11 +147,10 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(held)) if match]
     spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
     # Hours and minutes between two times: "6" and "18" of 08:12 and 14:30.
-    if {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}.issuperset(
-        absent
-    ):
+    lengths = {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}
+    if lengths.issuperset(absent):
         return True
-    if not all(_NUMBER.fullmatch(key) for key in absent):
+    if not all(map(_NUMBER.fullmatch, absent)):
         return False
     mine, others, is_share = _values(own), _values(held), "%" in claim.keys
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
@@ -190,18 +164,18 @@ def _values(keys: Iterable[str]) -> list[float]:
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
     """Whether two of some numbers, one of them the claim's own if the value is small, make a value."""
-    exact, about = set[float](), list[float]()
-    is_large = value >= _SMALL
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
-        if is_large or one in mine:
-            exact |= {one + other, one - other}
-        if is_large or one in mine or other in mine:
-            about += [one * other, one / other]
-        about += [one * other / _WHOLE, one * (_WHOLE - other) / _WHOLE, one * (_WHOLE + other) / _WHOLE]
+        is_free = value >= _SMALL or one in mine
+        exact = [one + other, one - other] if is_free else []
+        about = [one * part / _WHOLE for part in (other, _WHOLE - other, _WHOLE + other)]
+        about += [one * other, one / other] if is_free or other in mine else []
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
-            exact |= {_WHOLE - one, _WHOLE - one - other}
-    is_exact = any(abs(result - value) < _ROUNDING for result in exact)
-    return is_exact or any(abs(result - value) <= _TOLERANCE * value for result in about)
+            exact += [_WHOLE - one, _WHOLE - one - other]
+        if any(abs(result - value) < _ROUNDING for result in exact):
+            return True
+        if any(abs(result - value) <= _TOLERANCE * value for result in about):
+            return True
+    return False

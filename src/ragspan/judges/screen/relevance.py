@@ -1,21 +1,17 @@
 """What a response and a question share with the contexts, guessed from words: completeness, and which contexts were used.
 
-`rate_coverage` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
-their share of the question's words, and the words by these sentences. So it finds the topic, not the facts: this is the
-weakest of the embedded judge's answers.
+This is the weakest of the embedded judge's answers: it finds the topic, not the facts.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import chain
 
 from ragspan.judges.screen.contexts import Context, Index, numbers_of
 from ragspan.text.keys import content_of
-from ragspan.text.sentences import Sentence, content_in
-from ragspan.turns import give_turn
 
 _MAIN_WORDS, _MOST_RELEVANT = 25, 15
 """Words that matter most, and sentences that they are taken from."""
@@ -35,11 +31,22 @@ def rate_coverage(
 ) -> tuple[float, str]:
     """How complete a response with these keys is, 0..1, and the sentence of the contexts with most of what it leaves out.
 
-    That is what it has of what the contexts say about a question, but for the question's own words, and how well it is grounded.
-    Of few main words, a sentence or two, a full response has most. Of many it has some, for other words say the same and not all
-    matter: so the more words there are, the milder it is.
+    That is what it has of the main words of the sentences with most of the question's words (without a question, of all), but for
+    the question's own, and how well it is grounded. Of few main words a full response has most. Of many it has some, for other words
+    say the same and not all matter: so the more words there are, the milder it is.
     """
-    main = _main_words(index, question)
+    weights: Counter[str] = Counter()
+    for weight, place in index.ranked(content_of(question), _MOST_RELEVANT):
+        weights.update(dict.fromkeys(content_of(index.keys_at(place)), weight))
+    if not weights:
+        for context in index.contexts:
+            weights.update({key: bits.bit_count() for key, bits in context.places.items()})
+        weights = Counter({key: weights[key] for key in content_of(weights)})
+    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
+    index.look_up(weighty)
+    sentences = sum(map(len, index.contexts))
+    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
+    main = sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
@@ -47,32 +54,8 @@ def rate_coverage(
     return float(value ** (1 - (1 - _MILDEST) * beyond)), next(map(index.text_at, index.closest(missing)), "")
 
 
-def _main_words(index: Index, question: frozenset[str]) -> list[str]:
-    """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
-    sentences = sum(map(len, index.contexts))
-    weights: defaultdict[str, float] = defaultdict(float)
-    relevance: defaultdict[int, float] = defaultdict(float)
-    for bits in filter(None, (index[key] for key in sorted(content_of(question)))):
-        rarity = math.log((sentences + 1) / (bits.bit_count() + 0.5))
-        for number in numbers_of(bits):
-            relevance[number] += rarity
-    for number in sorted(relevance, key=lambda one: (-relevance[one], one))[:_MOST_RELEVANT]:
-        for key in content_of(index.keys_at(index.place(number))):
-            weights[key] += relevance[number]
-    for context in () if relevance else index.contexts:
-        give_turn()
-        for key, bits in context.places.items():
-            weights[key] += bits.bit_count()
-        weights = defaultdict(float, {key: weights[key] for key in content_of(weights)})
-    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
-    index.look_up(weighty)
-    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
-    return sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
-
-
-def shared_with_response(claims: Sequence[Sentence], contexts: Sequence[Context]) -> list[float]:
-    """For each context the share of the response's words that it holds, by their rarity among the contexts, 0..1."""
-    content = content_in(claims)
+def shared_with_response(content: frozenset[str], contexts: Sequence[Context]) -> list[float]:
+    """For each context the share of the response's content words that it holds, by their rarity among the contexts, 0..1."""
     held = [context.places.keys() & content for context in contexts]
     counts = Counter(chain.from_iterable(held))
     rarity = {key: math.log((len(contexts) + 1) / (counts[key] + 0.5)) for key in content}

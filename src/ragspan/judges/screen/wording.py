@@ -18,69 +18,56 @@ def explain_answer(analysis: Analysis) -> str:
     if not grades:
         return "The response has no content that a context could hold."
     worst = min(grades, key=lambda grade: (not grade.findings, grade.score))
-    if worst.findings:
-        return explain_finding(worst.findings[0], worst.sentence, analysis)
+    if worst.findings or worst.declines_rightly:
+        return explain_claim(worst, analysis, verdict).replace("It declines", "The response declines")
     if verdict == "unsupported":
-        return f"The contexts hold hardly anything of the response. {_beside(worst, analysis)}"
-    if worst.declines_rightly:
-        return f"The response declines, and {UNRELATED}."
+        return f"The contexts hold hardly anything of the response. {explain_claim(worst, analysis, verdict)}"
     reason = next((grade.unsure for grade in grades if grade.unsure), None)
     if reason is not None:
         return f"Words do not show whether the response is right: {reason}."
     worded = "" if verdict == "supported" else ", but much is said in other words"
-    return f"Nothing was found that the contexts contradict{worded}. {_closeness(worst, analysis)}"
+    return f"Nothing was found that the contexts contradict{worded}. {explain_claim(worst, analysis, verdict)}"
 
 
 def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
     """Why a claim is supported, is not, or cannot be told."""
+    said = quoted(grade.sentence)
     if grade.findings:
-        return explain_finding(grade.findings[0], grade.sentence, analysis)
+        return _explain_finding(grade.findings[0], grade.sentence, analysis)
     if grade.declines_rightly:
         return f"It declines, and {UNRELATED}."
     if verdict == "unsupported":
-        return _beside(grade, analysis)
+        places = analysis.index.closest(content_of(analysis.language.keys(grade.sentence)))
+        text = next(map(analysis.index.text_at, places), None)
+        closest = f"what comes closest is {quoted(text)}" if text else "no context has a word of it"
+        return f"The response says {said}, and {closest}."
     if grade.unsure is not None:
         return f"Words do not show whether it is right: {grade.unsure}."
-    return _closeness(grade, analysis)
+    if grade.context is None:
+        return f"No context has a word of {said}."
+    return f"Of {said} {grade.window:.0%} of the words stand close together in {_name_of(grade.context, analysis)}."
 
 
-def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
+def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     """A finding, with the response's words and the context's side by side."""
     ours = quoted(found.response)
     if found.kind == "equation":
         return f"The response computes {ours}, which makes {found.context}."
     if found.kind == "flag":
         return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
-    place = found.place
-    name = "the context" if place is None else _name_of(place.context, analysis)
-    text = "" if place is None else quoted(analysis.contexts[place.context].text_of(place.sentence))
+    name = "the context" if found.place is None else _name_of(found.place.context, analysis)
+    text = "" if found.place is None else quoted(analysis.index.text_at(found.place))
     if found.context and found.context.lower() != found.response.lower():
         theirs = quoted(found.context)
-        if not text or theirs == text:
-            return f"The response says {ours}, but {name} says {theirs}."
-        ours = f"{ours} in {quoted(sentence)}" if found.response in sentence else quoted(sentence)
-        theirs = (
-            f"{theirs} in {text}" if found.context in text else text
-        )  # amounts are compared in one form, and quoted in theirs
+        if text and theirs != text:
+            ours = f"{ours} in {quoted(sentence)}" if found.response in sentence else quoted(sentence)
+            # Amounts are compared in one form, and quoted in theirs.
+            theirs = f"{theirs} in {text}" if found.context in text else text
         return f"The response says {ours}, but {name} says {theirs}."
     if text and found.kind == "number":
         return f"The response says {ours}, which stands elsewhere: {name} says {text}."
     closest = f" What comes closest is in {name}: {text}." if text else ""
     return f"The response says {ours}, which stands in no context.{closest}"
-
-
-def _beside(grade: Grade, analysis: Analysis) -> str:
-    places = analysis.index.closest(content_of(analysis.language.keys(grade.sentence)))
-    text = next(map(analysis.index.text_at, places), None)
-    closest = f", and what comes closest is {quoted(text)}" if text else ", and no context has a word of it"
-    return f"The response says {quoted(grade.sentence)}{closest}."
-
-
-def _closeness(grade: Grade, analysis: Analysis) -> str:
-    if grade.context is None:
-        return f"No context has a word of {quoted(grade.sentence)}."
-    where = _name_of(grade.context, analysis)
-    return f"Of {quoted(grade.sentence)} {grade.window:.0%} of the words stand close together in {where}."
 
 
 def _name_of(index: int, analysis: Analysis) -> str:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 
 from ragspan import field_names
-from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
+from ragspan.messages import MAX_MESSAGE, ErrorReport
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.request import INTERRUPT, Document, ModelStep, PayloadMessage, RequestTree, SearchStep, Step, record_of
+from ragspan.request import INTERRUPTS, Document, ModelStep, PayloadMessage, RequestTree, SearchStep, Step, record_of
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 from ragspan_receiver.readers.payloads import text_of
 from ragspan_receiver.readers.reading import ReadSpan
@@ -228,11 +228,10 @@ def _error_of(span: TracedSpan) -> ErrorReport | None:
     """The error that ended a span. A graph that waits for a person has one, too, though it has not failed."""
     exception = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
     kind = text_of(exception, ["exception.type"]) or text_of(span.attributes, ["error.type"])
-    if not span.status_error and (kind or "").rpartition(".")[2] != INTERRUPT:
+    if not span.status_error and (kind or "").rpartition(".")[2] not in INTERRUPTS:
         return None
     if kind is None:
         match = _error_type.match(span.status_message)
         kind = match[0] if match else "Error"
     message = text_of(exception, ["exception.message"]) or span.status_message
-    stacktrace = text_of(exception, ["exception.stacktrace"]) or ""
-    return ErrorReport(type=kind, message=message[:MAX_MESSAGE], stacktrace=stacktrace[-MAX_STACKTRACE:])
+    return ErrorReport(type=kind, message=message[:MAX_MESSAGE])

@@ -1,25 +1,24 @@
-"""How the text of one language is read: as tokens and as keys."""
+"""Languages: how their text is read as tokens and keys, and which one a text is in."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ragspan.text import keys as english
 from ragspan.text.keys import MARK, NEGATION, common
 from ragspan.text.lazy import Lazy
-from ragspan.text.limits import fair_limit
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of
 
-CODES: Final = frozenset(LANGUAGES)
-"""ISO 639-1 codes of the languages that are told apart. All others are read as `und`."""
 WITH_WORDS: Final = tuple(code for code, words in LANGUAGES.items() if "framing" in words)
-"""Those whose numbers, denials and phrases are known."""
+"""ISO 639-1 codes of the languages whose numbers, denials and phrases are known."""
 NO_LETTERS: Final = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
 """For `str.translate`: words apart, three times as fast as an expression."""
 
@@ -33,9 +32,10 @@ MARKS: Final = "".join(_MARKS) + "\u00ad\u200b-\u200d\u2060"
 
 _MIDDLE = 0.24
 _CUT = 5
-"""Letters of a word that count where there is no stemmer: what follows is mostly inflection."""
+"""Letters of a word that count: what follows is mostly inflection."""
 _LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
+_ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]")
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
 _HAN = re.compile(f"[{_HAN_KANA}]")
 _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
@@ -73,8 +73,6 @@ class Language:
         """Words too common to show where a sentence comes from, in lower case."""
         self.negations: Final = frozenset(words.get("negations", "").split())
         """Words that deny, in lower case."""
-        self.number_words: Final = pairs_of(words.get("numbers", ""))
-        """Number words as digits: "drei" → "3"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
@@ -91,9 +89,8 @@ class Language:
         self.key: Callable[[str], str] = english.key if code == "en" else lru_cache(maxsize=1 << 15)(self._key)
         """Makes a token's key: what it is compared by."""
         self._words = words
-        self._elides: Final[bool] = words.get("apostrophe") == "elision"
-        self._decimal = words.get("decimal", ".")
-        self._cut = words.get("cut")
+        self._numbers = pairs_of(words.get("numbers", ""))
+        self._elides = words.get("apostrophe") == "elision"
         kept, denying = words.get("not_negations", "").split(), sorted(self.negations, key=len, reverse=True)
         whole = "|".join(map(re.escape, [*kept, *denying])) or "(?!)"
         self._pieces = re.compile(rf"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)
@@ -105,17 +102,6 @@ class Language:
     def neutral_keys(self) -> frozenset[str]:
         """The keys of words that a response may use though no context does."""
         return frozenset(map(self.key, self._words.get("neutral_words", "").split()))
-
-    @Lazy
-    def calendar(self) -> tuple[frozenset[str], ...]:
-        """The keys of the days of the week, and those of the months; English has its own."""
-        names = "" if self.code == "en" else self._words.get("calendar", "")
-        return tuple(frozenset(map(self.key, some.split())) for some in names.split("|") if some)
-
-    @Lazy
-    def quick(self) -> Language:
-        """The same for a record of very many words: without the stemmer, which takes up to 60 µs a word."""
-        return self if self.code == "en" or "stemmer" not in self._words else _quick(self.code)
 
     def tokens(self, text: str) -> list[str]:
         """Words, numbers, times, `%` and currency signs, as they are written.
@@ -136,9 +122,10 @@ class Language:
     def _parts(self, token: str) -> Sequence[str]:
         if _RUN.match(token):
             return [part for piece in self._pieces.finditer(token) for part in _signs(piece)]
-        if self._cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
+        cut = self._words.get("cut")
+        if cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
             found = _pairs(token)  # because endings change: in place of the word, or with it
-            return found if self._cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
+            return found if cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
         if "'" in token and self._elides:
             return [part for part in token.partition("'")[::2] if part]
         return (token,)
@@ -149,28 +136,21 @@ class Language:
             word = word.replace("I", "ı").replace("İ", "i")
         word = word.lower() or token
         if word[0].isdigit():
-            return _canonical(word, self._decimal)
+            return _canonical(word, self._words.get("decimal", "."))
         word = word.partition("'")[0] or word
         word = word.replace(".", "") or word
         if word == "٪":
             return "%"
         if word in self.negations:
             return common(NEGATION, word)
-        if number := self.number_words.get(word):
+        if number := self._numbers.get(word):
             return number
         # Single signs of hiragana write particles and endings.
         if word in self.stop_words or ("\u3040" <= word <= "\u309f" and len(word) == 1):
             return common(MARK, word)
-        name = self._words.get("stemmer")
-        stem = (_algorithm(name)().stemWord(word) or word) if name else word[:_CUT]
+        bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+        stem = unicodedata.normalize("NFC", bare)[:_CUT] or word
         return f"{stem}'" if stem in FUNCTION_WORDS else stem
-
-
-@cache
-def _algorithm(name: str) -> Callable[[], Any]:
-    """A stemmer holds the word that it works on: each word has its own, which costs little and needs no lock."""
-    algorithm: Callable[[], Any] = getattr(import_module(f"snowballstemmer.{name}_stemmer"), f"{name.title()}Stemmer")
-    return algorithm
 
 
 def _signs(piece: re.Match[str]) -> list[str]:
@@ -218,41 +198,159 @@ def _common(code: str) -> frozenset[str]:
 
 @cache
 def language(code: str) -> Language:
-    """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not in `CODES`."""
-    if code not in CODES:
-        return UNKNOWN if code == "und" else language("und")
+    """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not known."""
+    if code not in LANGUAGES:
+        return UNKNOWN
     return ENGLISH if code == "en" else Language(code, LANGUAGES[code])
-
-
-@cache
-def _quick(code: str) -> Language:
-    return Language(code, {name: words for name, words in LANGUAGES[code].items() if name != "stemmer"})
 
 
 ENGLISH: Final = Language("en", LANGUAGES["en"])
 UNKNOWN: Final = Language("und", {})
 
-# How much is read
+# Which language a text is in
 
-_WEIGHT = 5
-_SIGNS = re.compile(f"[{WITHOUT_SPACES}\u1100-\u11ff\u3130-\u318f\uac00-\ud7af]+")
-_LETTERS_IN_PAIRS = re.compile("[\u0900-\u0963\u0970-\u097f]+")
+_SAMPLE, _HEAD = 1_500, 600
+"""Characters of a response or a question that are looked at, and of a context."""
+_MOST_CONTEXTS = 8
+_SHARE = 0.1
+"""The least share of a text's words that are function words of its language, and of its letters that are of another script."""
+_ENOUGH, _FEW = 4, 3
+"""Function words that a text in Latin letters needs, and that the short texts of a record need together."""
+_NO_PROSE = re.compile(
+    r"```.{0,1500}?(?:```|$)|`[^`\n]{1,200}`|https?://\S{1,300}|\S{1,80}@\S{1,80}|<[^>\n]{1,200}>", re.DOTALL
+)
+_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|'(?=[^\W\d_])){{0,30}}")
+_SCRIPTS = {"cjk": "han", "hiragana": "kana", "katakana": "kana", "halfwidth": "kana", "fullwidth": "latin"}
+"""Scripts by the first word of Unicode's names of their letters, where it is another."""
+_WITH_SIGNS = frozenset({"han", "kana", "thai", "lao", "myanmar", "khmer"})
+_SIGNS_OF_A_WORD = 3
+"""A sign of these counts as so many letters."""
 
 
-def characters_read(texts: Sequence[str], most: int) -> list[int]:
-    """How many characters of each text are read if `most` may be read in all: short texts whole, long ones alike.
+class _Sample(NamedTuple):
+    """What the beginning of a text shows."""
 
-    A sign of Han, kana, Thai or Hangul counts as five letters, one of Devanagari as two: most are compared in two pairs.
+    letters: Mapping[str, int]
+    """How many of each script; signs that say more than a letter count more."""
+    script: str | None
+    """Of most of the letters; None without any."""
+    words: Sequence[str]
+    counts: Mapping[str, int]
+    """For each language of the script the number of its function words; for English alone where it is clear."""
+    language: str | None
+    """The code of the language with most of them, if they are enough of the words; without any, the first of another script."""
+
+
+def guess(text: str, *, enough: float = _ENOUGH) -> Language | None:
+    """The language of a text; None if the text does not show it, `und` if its script is known and its language is not.
+
+    Only the beginning is read, without code, addresses and tags. A language in Latin letters needs `enough` function words.
     """
-    lengths = [len(text) for text in texts]
-    if _WEIGHT * sum(lengths) <= most:
-        return lengths
-    limit = fair_limit(lengths, most)
-    whole = weight = sum(min(length, limit) for length in lengths)
-    for text in texts:
-        if not text.isascii():
-            weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, limit)))
-            weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, limit)))
-    if weight > most:
-        limit = fair_limit([min(length, limit) for length in lengths], most * whole // weight)
-    return [min(length, limit) for length in lengths]
+    found = _read(text[:_SAMPLE])
+    if found.language is None or (found.script == "latin" and found.counts[found.language] < enough):
+        return None
+    return language(found.language)
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """Those that a record is read in."""
+
+    response: Language
+    contexts: Language
+    are_comparable: bool = True
+    """Whether words of the response can be looked for in the contexts."""
+
+    @property
+    def apart(self) -> str:
+        """For messages: which two languages they are."""
+        return f"the response is in {self.response.name} and the contexts are in {self.contexts.name}"
+
+
+def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
+    """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
+
+    All texts together decide. If they do not show it, a response in ASCII is read as English.
+    """
+    heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
+    said = guess(response)
+    if said is not None and any(guess(head) is said for head in heads):
+        return Languages(said, said)
+    read = [found for found in map(guess, heads) if found is not None]
+    if _are_apart(_read(response[:_SAMPLE]), heads):
+        return Languages(said or UNKNOWN, read[0] if read else UNKNOWN, are_comparable=False)
+    found = said if not read else read[0] if said is None else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
+    if found is None:
+        words = dict.fromkeys(word for text in [response, question, *heads] for word in text[:_HEAD].split())
+        found = guess(" ".join(words), enough=_FEW) or (ENGLISH if response.isascii() else UNKNOWN)
+    return Languages(found, found)
+
+
+def _are_apart(response: _Sample, contexts: Sequence[str]) -> bool:
+    """True if the response is clearly in another language than all of the contexts.
+
+    Names alone do not show a language: a response is not apart if the contexts have half of its words.
+    """
+
+    def differs(context: _Sample) -> bool:
+        # The same names are written in Han and kana.
+        alike = ("han", "kana") if response.script in {"han", "kana"} else (response.script or "",)
+        if sum(context.letters.get(name, 0) for name in alike) < _SHARE * sum(context.letters.values()):
+            return True
+        first, second, said, held = response.language, context.language, response.counts, context.counts
+        if (
+            response.script != "latin"
+            or first is None
+            or second is None
+            or min(said[first], held.get(second, 0)) < _ENOUGH
+        ):
+            return False
+        return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
+
+    texts = [text for text in contexts if any(map(str.isalpha, text))]
+    if response.script is None or not texts or not all(differs(_read(text)) for text in texts):
+        return False
+    there = "\n".join(texts).lower()
+    return 2 * sum(word in there for word in set(response.words)) < len(set(response.words))
+
+
+@lru_cache(maxsize=1024)
+def _read(sample: str) -> _Sample:
+    if any(map(sample.__contains__, "`@<")) or "://" in sample:
+        sample = _NO_PROSE.sub(" ", sample)
+    letters = Counter({"latin": int(sample.isascii() and any(map(str.isalpha, sample)))})
+    for sign, count in Counter(sample).items() if not sample.isascii() else ():
+        if sign.isalpha():
+            first = unicodedata.name(sign, "unknown").partition(" ")[0].lower()
+            script = _SCRIPTS.get(first, first)
+            letters[script] += count * (_SIGNS_OF_A_WORD if script in _WITH_SIGNS else 1)
+    main = max(letters, key=letters.__getitem__)
+    if not letters[main]:
+        return _Sample(letters, None, (), {}, None)
+    main = "kana" if main == "han" and letters["kana"] * 10 > letters["han"] else main
+    lowered = sample.lower().replace("\u2019", "'")
+    words = lowered.translate(NO_LETTERS).split() if lowered.isascii() else _WORD.findall(lowered)
+    english = sum(map(FUNCTION_WORDS.__contains__, words)) if main == "latin" else 0
+    if english >= _ENOUGH and 3 * english >= len(words):
+        return _Sample(letters, main, words, {"en": english}, "en")
+    codes, speakers = _speakers(main)
+    counts = Counter(code for word in words for code in speakers.get(word, ()))
+    if main != "latin":
+        return _Sample(
+            letters, main, words, counts, max(codes, key=counts.__getitem__, default="und")
+        )  # the first of equals
+    counts["en"] = english
+    best = max(counts, key=counts.__getitem__)
+    return _Sample(letters, main, words, counts, best if counts[best] >= max(1, _SHARE * len(words)) else None)
+
+
+@cache
+def _speakers(script: str) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
+    """The languages of a script but for English, and for each function word those that have it."""
+    codes = [code for code, words in LANGUAGES.items() if words["script"] == script and code != "en"]
+    codes.sort(key=lambda code: (code not in WITH_WORDS, code))
+    speakers: dict[str, list[str]] = {}
+    for code in codes:
+        for word in language(code).stop_words | language(code).negations:
+            speakers.setdefault(word, []).append(code)
+    return codes, speakers
