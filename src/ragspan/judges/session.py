@@ -26,9 +26,7 @@ class Allowance(Protocol):
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take; `expected.usd` is None if the price is not known.
 
-        Raises:
-            BudgetExhausted: there is not enough left. Nothing is set aside then.
-            JudgeError: money is limited and the price is not known.
+        Raises `BudgetExhausted` if there is not enough left, and `JudgeError` if money is limited and the price is not known.
         """
         ...
 

@@ -30,14 +30,13 @@ _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
 _OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _TOO_EARLY = "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
 
-# All uses are single operations of the dictionary, so there is no lock that a fork could leave held.
-_retrying: dict[weakref.ref[Any], None] = {}
+_retrying: weakref.WeakSet[Any] = weakref.WeakSet()
 """The exporters that keep spans: their SDK does not flush an exporter, it only calls `export`."""
 
 
 def flush_as_well(exporter: Any) -> None:
     """Flush this exporter after the providers, by its `force_flush`."""
-    _retrying[weakref.ref(exporter, lambda reference: _retrying.pop(reference, None))] = None
+    _retrying.add(exporter)
 
 
 def flush_spans(timeout: float) -> bool:
@@ -55,7 +54,7 @@ def flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
     flushed: list[tuple[Any, dict[str, bool]]] = [
         (one, {}) for one in providers if callable(getattr(one, "force_flush", None))
     ]
-    flushed += [(exporter, how) for reference in list(_retrying) if (exporter := reference()) is not None]
+    flushed += [(exporter, how) for exporter in list(_retrying)]
     for one, options in flushed:
         seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
         try:

@@ -72,7 +72,6 @@ class Reply:
     body: Mapping[str, Any]
     """The JSON object that it answered; a list is its entry `items`. Empty where the answer was none."""
     text: str = field(repr=False)
-    retry_after: float | None = None
 
     @property
     def is_ok(self) -> bool:
@@ -90,7 +89,7 @@ class Reply:
         if self.status == _SERVER_ERROR:
             raise ExportError(reason)
         if not self.is_ok:
-            raise Unavailable(reason, retry_after=self.retry_after)
+            raise Unavailable(reason)
         if self.status != _ACCEPTED and entry not in self.body:
             raise Unavailable(f"not_{tool}")
         return self
@@ -133,17 +132,16 @@ class HttpClient:
             raise BatchRejected("no_json") from None
         except requests.RequestException as error:
             raise Unavailable(cause_of(error) or type(error).__name__) from None
-        status, body, pause = response.status_code, None, None
-        with contextlib.suppress(ValueError):  # a date, which servers of scores do not send
-            pause = max(0.0, float(response.headers.get("Retry-After", "")))
+        status, body = response.status_code, None
         if status in _NOT_NOW:
-            raise Unavailable(f"http_{status}", retry_after=pause)
+            pause = response.headers.get("Retry-After", "")  # or a date, which servers of scores do not send
+            raise Unavailable(f"http_{status}", retry_after=float(pause) if pause.isdecimal() else None)
         with contextlib.suppress(ValueError, RecursionError):
             body = loads(content or b"{}")
         body = {"items": body} if isinstance(body, list) else body if isinstance(body, dict) else None
         if body is None and status < _BAD:
             raise Unavailable("no_json")  # a proxy's page, another server
-        return Reply(status=status, body=body or {}, text=content.decode("utf-8", "replace"), retry_after=pause)
+        return Reply(status=status, body=body or {}, text=content.decode("utf-8", "replace"))
 
     def close(self) -> None:
         if self._session is not None:

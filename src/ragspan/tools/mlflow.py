@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import basic
-from ragspan.config import CaptureContent, variable
+from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
@@ -64,11 +64,6 @@ class MLflowEmitter(ScoreWriter):
 
     name = "mlflow"
     parallel = 4
-
-    @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent | None) -> MLflowEmitter:
-        """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
-        return cls(tracking_uri=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
         return tracking_server(self.tracking_uri, timeout=self.timeout)

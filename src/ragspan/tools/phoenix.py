@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ragspan.config import CaptureContent, variable
+from ragspan.config import variable
 from ragspan.telemetry.values import clean_name
 from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, WriteResult
 from ragspan.tools.http import Endpoint, Reply, session_for
@@ -54,11 +54,6 @@ class PhoenixEmitter(ScoreWriter):
     """For a Phoenix that wants one. None takes the headers in `PHOENIX_CLIENT_HEADERS`, and `PHOENIX_API_KEY`."""
 
     name = "phoenix"
-
-    @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent | None) -> PhoenixEmitter:
-        """The emitter for the Phoenix at this address, for `ragspan.configure(phoenix=address)`."""
-        return cls(base_url=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
         return phoenix_server(self.base_url, api_key=self.api_key, timeout=self.timeout)

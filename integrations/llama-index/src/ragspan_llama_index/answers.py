@@ -19,7 +19,6 @@ from ragspan.safe_copy import (
     is_list,
     items_of,
     number_of,
-    own_of,
     plain_scalar,
     text_keyed,
 )
@@ -188,6 +187,6 @@ def _fields_in(result: Any) -> Mapping[str, Any] | None:
         return text_keyed(result)
     if has_base(type(result), "StopEvent"):
         return event_fields(result)
-    module = plain_text(own_of(type(result), "__module__")) or ""
+    module = plain_text(in_class(type(result), "__module__")) or ""
     is_own = dataclass_fields(type(result)) is not None and not module.startswith("llama_index.")
     return fields_of(result) if is_own else None
