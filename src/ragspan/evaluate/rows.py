@@ -39,7 +39,8 @@ RUN: Final = "ragspan_run"
 _FORMAT = 7
 _ROW = re.compile(rb'\{"row": (\d+),')
 _OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
-_ALWAYS = ("record_id", "question", "contexts", "response", "status", "retrievals", "started_ns", "ended_ns")
+_KEPT = ("record_id", "question", "contexts", "response", "metadata", "parent")
+"""What the file has of a record."""
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
@@ -142,17 +143,11 @@ def partial_of(output: Path) -> Path:
 
 
 class RowWriter(ResultFile):
-    """The file of rows of one run, which rows are added to.
-
-    Args:
-        output: where it is in the end; None is a temporary file, which is deleted with this object.
-        metrics: of the run.
-        about: what else of the run must be the same where it is continued.
-        resume: continue an earlier run, or judge again where a finished one failed.
+    """The file of rows of one run, which rows are added to; without `output` a temporary one, which is deleted with this object.
 
     Raises:
-        TableError: an earlier run did not come to its end and `resume` is False, its run had other settings, which the message
-            names, or what is there is no file of rows.
+        TableError: an earlier run did not come to its end and `resume` is False, was of other metrics or otherwise `about` something
+            else, which the message names, or what is there is no file of rows.
     """
 
     def __init__(
@@ -293,12 +288,11 @@ class _Lines:
 
 
 def _line_of(done: EvaluatedRow) -> bytes:
-    """The row as a record writes itself, with the outcomes; without the fields that say nothing."""
-    plain = _pruned(msgspec.json.decode(done.record.to_json()), *_ALWAYS)
+    """The row with its texts and its outcomes, without the fields that say nothing."""
+    record = msgspec.json.decode(done.record.to_json())
+    plain = {name: record[name] for name in _KEPT if record[name]} | {name: record[name] for name in _KEPT[:4]}
     if plain["contexts"]:
         plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
-    if done.record.framework == "table":  # it is of the time at which it was read
-        del plain["started_ns"], plain["ended_ns"]
     label = None if done.label is None else "pass" if done.label else "fail"
     more = _pruned({"label": label, "asked": done.asked})
     outcomes = {}
