@@ -88,7 +88,7 @@ def in_one_form(text: str) -> str:
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
     found: list[str] = []
-    for token in _TOKEN.findall(in_one_form(text)):
+    for token in _TOKEN.findall(in_one_form(text) if " " in text else text):
         if token[4:5] == "-" and token[0].isdigit():
             year, month, day = token.split("-")
             found += (day, MONTHS[int(month) - 1], year)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from ragspan.judges.screen.contexts import Index, Near, Place
+from ragspan.judges.screen.contexts import BEST, Index, Near, Place
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.facts import DATES, Facts, compared, same, tells
 from ragspan.judges.screen.flags import Topic, read_topics
@@ -104,9 +104,9 @@ class Claim:
         return self.index.near(content, opposites, _LITTLE)
 
     @Lazy
-    def closest(self) -> Place | None:
-        """The context sentence with most of its words."""
-        return next(iter(self.index.closest(self.content)), None)
+    def closest(self) -> list[Place]:
+        """The context sentences with most of its words."""
+        return self.index.closest(self.content, BEST)
 
     @Lazy
     def is_compared(self) -> bool:

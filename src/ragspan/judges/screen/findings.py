@@ -46,7 +46,7 @@ def _find_name(claim: Claim) -> Finding | None:
             continue
         # What begins a sentence or follows a colon, a bracket or a mark of a list may be any word.
         if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", claim.sentence.text) and not is_known(words, claim):
-            return Finding(kind="name", response=" ".join(words), place=claim.closest)
+            return Finding(kind="name", response=" ".join(words), place=next(iter(claim.closest), None))
     return None
 
 
@@ -81,8 +81,8 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
         return None
     about = asked | claim.content
     for place in claim.index.closest(about, _NEAREST):
-        keys = claim.index.keys_at(place)
-        content = content_of(keys)
+        context = claim.index.contexts[place.context]
+        keys, content = context.sentence(place.sentence).keys, frozenset(context.keys_of(place.sentence))
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
         if denies and not asked.isdisjoint(content):
             text = claim.index.text_at(place)

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
-from ragspan.text.keys import key, keys, tokens
+from ragspan.text.keys import content_of, key, keys, tokens
 
 MAX_FLAGS = 256
 """Flags that are compared for one record."""
@@ -75,7 +75,7 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
             statements += [statement] if statement else []
             if names and not isinstance(truth, str):
                 name = _CAMEL.sub(" ", names[-1])
-                flags.append(Flag(name=name, holds=truth, keys=frozenset(keys(statement))))
+                flags.append(Flag(name=name, holds=truth, keys=content_of(keys(statement))))
     return statements, flags
 
 

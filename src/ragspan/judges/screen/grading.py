@@ -16,7 +16,7 @@ from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
-from ragspan.text.keys import content_of, is_number
+from ragspan.text.keys import content_of, is_content, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
@@ -94,7 +94,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):
         return declined(sentence.text)
-    place = None if declines else index.verbatim(keys)
+    said = list(filter(is_content, keys))
+    place = None if declines else index.verbatim(sentence, said)
     if place is not None:
         response.before = keys
         return Grade(sentence=sentence.text, score=1.0, window=1.0, context=place.context)
@@ -122,8 +123,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
         held += 1.0 if key in known else 0.5 if key in response.question or key[:ROOT] in roots else 0
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
-    window, runs = held / len(content), index.covered(keys) / len(keys)
-    score = EMPTY + 0.65 * window + 0.35 * runs - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
+    window, runs = held / len(content), index.covered(said, claim.closest) / len(said)
+    score = EMPTY + 0.65 * window + 0.3 * runs - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
     score += _SEARCHED * (response.lone and response.is_english and not numbers and not names)
     score += _STRUCTURED * (context is not None and index.contexts[context].structured)
     if declines and not (response.asked and index.best_window(response.asked)[0] >= _ANSWERED * len(response.asked)):

@@ -48,7 +48,7 @@ def find_absent_number(claim: Claim) -> Finding | None:
         if _TWO_DIGITS.match(claim.words[at]):
             counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
             words = " ".join(claim.words[at : at + 2 if counted else at + 1])
-            return Finding(kind="absent number", response=words, place=claim.closest)
+            return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
 
 
@@ -141,8 +141,9 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return False
     own = [*claim.keys, *filter(is_number, claim.response.question), *claim.response.before]
     held, contexts = [*own], claim.index.contexts
-    places = claim.index.closest(claim.content.difference(absent), _SENTENCES_NEAR)
-    for context, at in dict.fromkeys((context, at + step) for step in (0, -1, 1) for context, at in places):
+    for context, at in dict.fromkeys(
+        (context, at + step) for step in (0, -1, 1) for context, at in claim.closest[:_SENTENCES_NEAR]
+    ):
         held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
     times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(held)) if match]
     spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}

@@ -6,11 +6,11 @@ This is the weakest of the embedded judge's answers: it finds the topic, not the
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from itertools import chain
 
-from ragspan.judges.screen.contexts import Context, Index, numbers_of
+from ragspan.judges.screen.contexts import Context, Index
 from ragspan.text.keys import content_of
 
 _MAIN_WORDS, _MOST_RELEVANT = 25, 15
@@ -35,13 +35,13 @@ def rate_coverage(
     the question's own, and how well it is grounded. Of few main words a full response has most. Of many it has some, for other words
     say the same and not all matter: so the more words there are, the milder it is.
     """
-    weights: Counter[str] = Counter()
+    weights: defaultdict[str, int] = defaultdict(int)
     for weight, place in index.ranked(content_of(question), _MOST_RELEVANT):
-        weights.update(dict.fromkeys(content_of(index.keys_at(place)), weight))
-    if not weights:
-        for context in index.contexts:
-            weights.update({key: bits.bit_count() for key, bits in context.places.items()})
-        weights = Counter({key: weights[key] for key in content_of(weights)})
+        for key in {*index.keys_at(place)}:
+            weights[key] += weight
+    for context in index.contexts if not weights else ():
+        for key, bits in context.places.items():
+            weights[key] += bits.bit_count()
     weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
     index.look_up(weighty)
     sentences = sum(map(len, index.contexts))
@@ -70,10 +70,9 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
 
 
 def conveyed_share(words: frozenset[str], context: Context) -> float:
-    """The share of the words of a context in sentences most of whose content words are among these, 0..1."""
-    counts = Counter(chain.from_iterable(numbers_of(context.places[word]) for word in context.places.keys() & words))
-    sentences = ((context.keys_of(at), count) for at, count in counts.items())
-    conveyed = sum(len(keys) for keys, count in sentences if 2 * count > len(content_of(keys)))
+    """The share of the content words of a context in sentences most of whose content words are among these, 0..1."""
+    sentences = map(context.keys_of, range(len(context)))
+    conveyed = sum(len(keys) for keys in sentences if 2 * len(words.intersection(keys)) > len({*keys}))
     return _share(conveyed, len(context.keys))
 
 
