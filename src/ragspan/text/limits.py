@@ -52,6 +52,8 @@ def characters_read(texts: Sequence[str], most: int) -> list[int]:
     Of other scripts fewer are read, as `size_of` weighs them: they are compared in more parts.
     """
     lengths = [len(text) for text in texts]
+    if sum(lengths) <= most and all(map(str.isascii, texts)):
+        return lengths
     limit = fair_limit(lengths, most)
     lengths = [min(length, limit) for length in lengths]
     size = sum(size_of(text[:length]) for text, length in zip(texts, lengths, strict=True))

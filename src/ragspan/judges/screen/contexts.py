@@ -28,7 +28,7 @@ MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are read for one record, the first ones."""
-_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 36
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 14
 """The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
@@ -48,7 +48,6 @@ class Context:
         self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._language, self._text = language, even
         self._stated: list[str] = []
-        self._read: dict[int, Sentence] = {}
         self._facts: dict[int, Facts] = {}
         ended = known.read(even) if structure is None else []
         for line in structure[0] if structure else ():
@@ -82,20 +81,24 @@ class Context:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
+    def text_of(self, index: int) -> str:
+        """A sentence with content, as it is written, on one line."""
+        return self._stated[index] if self.structured else reader(self._language).written(self._text, index)
+
     def sentence(self, index: int) -> Sentence:
-        """A sentence with content, as it is written, on one line, and its words; kept as long as the context is."""
-        found = self._read.get(index)
-        if found is None:
-            text = self._stated[index] if self.structured else reader(self._language).written(self._text, index)
-            found = self._read[index] = read_sentence(text, self._language)
-        return found
+        """The same with its words."""
+        return read_sentence(self.text_of(index), self._language)
 
     def facts(self, index: int) -> Facts:
-        """A sentence of English taken apart."""
+        """A sentence of English taken apart, which is kept as long as the context is."""
         found = self._facts.get(index)
         if found is None:
             found = self._facts[index] = Facts(self.sentence(index))
         return found
+
+    def says(self, sentence: Sentence, index: int) -> bool:
+        """Whether a sentence with the same content says the same, word for word."""
+        return f". {sentence.text}" in f". {self._text}" or self.sentence(index).keys == sentence.keys
 
 
 class ContextReader:
@@ -184,7 +187,7 @@ class Index(dict[str, int]):
         return self.contexts[place.context].keys_of(place.sentence)
 
     def text_at(self, place: Place) -> str:
-        return self.contexts[place.context].sentence(place.sentence).text
+        return self.contexts[place.context].text_of(place.sentence)
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""

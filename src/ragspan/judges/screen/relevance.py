@@ -42,11 +42,7 @@ def rate_coverage(
     for context in index.contexts if not weights else ():
         for key, bits in context.places.items():
             weights[key] += bits.bit_count()
-    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
-    index.look_up(weighty)
-    sentences = sum(map(len, index.contexts))
-    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
-    main = sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
+    main = sorted(weights, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
