@@ -47,12 +47,12 @@ class Context:
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._language, self._text = language, even
-        self._stated: list[str] = []
+        self._texts: dict[int, str] = {}
         self._facts: dict[int, Facts] = {}
         ended = known.read(even) if structure is None else []
         for line in structure[0] if structure else ():
             if keys := [key for key in known.read(line) if key != END]:
-                self._stated.append(line)
+                self._texts[len(self._texts)] = line
                 ended += (*keys, END)
         ended.append(END)
         places: defaultdict[str, int] = defaultdict(int)
@@ -83,7 +83,10 @@ class Context:
 
     def text_of(self, index: int) -> str:
         """A sentence with content, as it is written, on one line."""
-        return self._stated[index] if self.structured else reader(self._language).written(self._text, index)
+        found = self._texts.get(index)
+        if found is None:
+            found = self._texts[index] = reader(self._language).written(self._text, index)
+        return found
 
     def sentence(self, index: int) -> Sentence:
         """The same with its words."""

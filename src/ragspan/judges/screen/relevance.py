@@ -45,6 +45,7 @@ def rate_coverage(
     main = sorted(weights, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
+    index.look_up(missing)
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
     return float(value ** (1 - (1 - _MILDEST) * beyond)), next(map(index.text_at, index.closest(missing)), "")
