@@ -15,8 +15,7 @@ from functools import cache, lru_cache
 from ragspan.text.stemming import english_stem
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
 
-_LONGEST = 64
-"""Characters of a token; longer words and numbers are cut into pieces."""
+_LONGEST = 64  # characters of a token; longer words and numbers are cut into pieces
 
 # Marks that stand inside words: combining accents, soft hyphens, zero-width joiners.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"

@@ -21,8 +21,7 @@ def fair_limit(lengths: Sequence[int], room: int) -> int:
     return room
 
 
-SIZE_OF_TOKEN = 4
-"""Of most tokens, in the sense of `size_of`."""
+SIZE_OF_TOKEN = 4  # of most tokens, in the sense of `size_of`
 
 
 def size_of(text: str) -> int:

@@ -28,8 +28,7 @@ _CHUNK = re.compile(
 )
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}]{_CLOSING}$|[{WITHOUT_SPACES}][.!?]$""")
-_MAY_END = re.compile(r"""[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")
-"""In ASCII; and in any text:"""
+_MAY_END = re.compile(r"""[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")  # in ASCII; and in any text:
 _MAY_END_ANYWHERE = re.compile(
     rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?!\S)|[{_FULL_STOPS}]+{_CLOSING}|(?<=[{WITHOUT_SPACES}])[.!?]|[\n{_BULLETS}]|\Z"""
 )
@@ -42,13 +41,11 @@ _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
-_LONGEST_WORD = 12
-"""Characters before a full stop that tell whether it ends a sentence."""
+_LONGEST_WORD = 12  # characters before a full stop that tell whether it ends a sentence
 _MAX_CHUNKS, _LONGEST = 1 << 16, 64
 """Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
 _BREAKS = frozenset({"", "\n", *_BULLETS})
-END: Final = "\n"
-"""Ends a sentence among keys, of which none has a space."""
+END: Final = "\n"  # ends a sentence among keys, of which none has a space
 _LINE_END: Final = (END,)
 _PAUSES = frozenset(',;:()[]"')
 
@@ -57,11 +54,9 @@ _PAUSES = frozenset(',;:()[]"')
 class Sentence:
     """A sentence with its words and their keys."""
 
-    text: str
-    """As it is written."""
+    text: str  # as it is written
     words: tuple[str, ...]
-    keys: tuple[str, ...]
-    """What each of the words is compared by."""
+    keys: tuple[str, ...]  # what each of the words is compared by
     pauses: Mapping[int, str] = field(default_factory=dict)
     """Commas, colons, brackets and dashes, by the place of the word that follows."""
 

@@ -24,16 +24,12 @@ from ragspan.text.limits import characters_read
 from ragspan.text.sentences import END, Sentence, read_sentence, reader
 from ragspan.turns import give_turn
 
-MAX_CHARACTERS = 80_000
-"""Characters of contexts that are read for one record; long contexts give way first."""
-MAX_CONTEXTS = 1000
-"""Contexts that are read for one record, the first ones."""
+MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
+MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
 _ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 14
 """The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
-_GAP = 2
-"""Numbers left free between two contexts, so that no window of three sentences spans both."""
-BEST, _CANDIDATES = 4, 3
-"""Sentences that a claim is compared with, and that may say it word for word."""
+_GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
+BEST, _CANDIDATES = 4, 3  # sentences that a claim is compared with, and that may say it word for word
 
 
 class Context:
@@ -43,8 +39,7 @@ class Context:
         give_turn()
         even, known = readable(text), reader(language)
         structure = read_structure(even)
-        self.structured = structure is not None
-        """True for JSON: its sentences are statements made of paths and values."""
+        self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._language, self._text = language, even
         self._texts: dict[int, str] = {}
@@ -68,10 +63,8 @@ class Context:
                 bit <<= 1
             start = end + 1
         # Tuples and dictionaries of plain values cost the garbage collector nothing.
-        self.keys, self._ends = tuple(words), tuple(ends)
-        """The keys of the content words of all sentences, in order."""
-        self.places = dict(places)
-        """For each key the sentences that have it, as the bits of an integer."""
+        self.keys, self._ends = tuple(words), tuple(ends)  # the keys of the content words of all sentences, in order
+        self.places = dict(places)  # for each key the sentences that have it, as the bits of an integer
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -144,8 +137,7 @@ class Near(NamedTuple):
     """A context sentence beside a claim."""
 
     place: Place
-    share: float
-    """Of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
+    share: float  # of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1
     context: Context
 
     @property

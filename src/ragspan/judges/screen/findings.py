@@ -22,8 +22,7 @@ _NEAREST = 2
 _ABOUT, _ENOUGH = 0.4, 0.6
 """The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
-_AROUND = 3
-"""Words before and after a denial that it may deny."""
+_AROUND = 3  # words before and after a denial that it may deny
 
 
 def _find_flag(claim: Claim) -> Finding | None:
@@ -142,5 +141,4 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "other language": _find_in_other_language,
 }
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
-ALWAYS = frozenset({"equation", "flag", "other number"})
-"""Findings that count even where words do not show the rest."""
+ALWAYS = frozenset({"equation", "flag", "other number"})  # findings that count even where words do not show the rest

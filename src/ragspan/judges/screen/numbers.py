@@ -13,17 +13,13 @@ from ragspan.text.keys import is_content, is_number
 from ragspan.text.vocabulary import word_set
 
 _NEAR_BEST = 0.7
-_DIGITS_OF_COUNT = 3
-"""A number of fewer digits may be what another one was computed with: "11 months"."""
+_DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
-_TOLERANCE = 0.006
-"""How far a number may be from a product or a share, of itself: answers round."""
+_TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
 _SMALL, _ROUNDING = 10, 1e-6
-_WHOLE = 100.0
-"""Per cent."""
+_WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
-_TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
-"""More than a count of what an answer lists."""
+_TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _EQUATION = re.compile(
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
 )

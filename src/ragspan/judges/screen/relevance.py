@@ -13,14 +13,10 @@ from itertools import chain
 from ragspan.judges.screen.contexts import Context, Index
 from ragspan.text.keys import content_of
 
-_MAIN_WORDS, _MOST_RELEVANT = 25, 15
-"""Words that matter most, and sentences that they are taken from."""
-_ALL_COUNT, _SOME_COUNT = 2, 12
-"""Main words of which a full response has all, and from which on it has some."""
-_GROUNDED = 0.7
-"""The weight of the grounding."""
-_MILDEST = 0.35
-"""The exponent there: on mtrag the half of the scale then parts complete answers from others best."""
+_MAIN_WORDS, _MOST_RELEVANT = 25, 15  # words that matter most, and sentences that they are taken from
+_ALL_COUNT, _SOME_COUNT = 2, 12  # main words of which a full response has all, and from which on it has some
+_GROUNDED = 0.7  # the weight of the grounding
+_MILDEST = 0.35  # the exponent there: on mtrag the half of the scale then parts complete answers from others best
 _NEAR_BEST, _FLOOR = 0.8, 0.12
 """A useful context shares at least this part of what the best one shares with the response, and at least the floor, which is what
 responses share by chance with the contexts of other questions."""
