@@ -134,8 +134,8 @@ def configure(
     options: dict[str, Any] = {} if budget is None else {"budget": budget}
     with in_use.setting_up:
         backends: list[Any] = [
-            emitter_class(name).at(address, capture_content=settings.capture_content)
-            for name, address in {"phoenix": phoenix, "mlflow": mlflow}.items()
+            emitter_class(name)(**{argument: address}, capture_content=settings.capture_content)
+            for name, argument, address in (("phoenix", "base_url", phoenix), ("mlflow", "tracking_uri", mlflow))
             if address is not None
         ]
         is_ours = settings.enabled and not _application_has_provider()
@@ -150,7 +150,7 @@ def configure(
             chosen: list[Emitter] = []
             if settings.enabled:
                 chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
-                exporters += _exporters_of(backends, chosen)
+                exporters += own_exporters(chosen, backends)
             told = alerts_from(settings, on_alert)
             engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **options)
             line = start_line(settings, answers, wanted, chosen)
@@ -204,28 +204,20 @@ def _application_has_provider() -> bool:
     return _is_set(provider) and provider is not in_use.only(_Providers).tracer
 
 
-def _exporters_of(backends: Sequence[Any], emitters: Sequence[Emitter]) -> list[SpanExporter]:
-    """The exporters of the backends, and of other writers where the spans that they need would go nowhere else."""
-    found = [backend.span_exporter() for backend in backends]
-    makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
-    if makes_own or environment.exporter_is_configured() or _application_has_provider():
-        return found
-    others = [emitter for emitter in emitters if needs_span(emitter) and emitter not in backends]
-    return [*found, *own_exporters(others, others_export=bool(found))]
-
-
-def own_exporters(writers: Sequence[Emitter], *, others_export: bool = False) -> list[SpanExporter]:
-    """New exporters of these writers to spans, each to the writer's own server.
+def own_exporters(emitters: Sequence[Any], backends: Sequence[Any] = ()) -> list[SpanExporter]:
+    """New exporters of the backends, and of other writers where the spans that they need would go nowhere else.
 
     Raises:
         ConfigurationError: a writer has none, and nothing else exports; the message names the variables for one.
     """
-    found: list[SpanExporter] = []
-    for writer in writers:
-        make = getattr(writer, "span_exporter", None)
-        if make is not None:
-            found.append(make())
-        elif not (found or others_export):
+    found: list[SpanExporter] = [backend.span_exporter() for backend in backends]
+    makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
+    if makes_own or environment.exporter_is_configured() or _application_has_provider():
+        return found
+    for writer in emitters:
+        if needs_span(writer) and writer not in backends and hasattr(writer, "span_exporter"):
+            found.append(writer.span_exporter())
+        elif needs_span(writer) and not found:
             name = getattr(writer, "name", type(writer).__name__)
             raise ConfigurationError(
                 f"{name} writes to the spans of answers, but nothing exports spans: set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,18 +107,6 @@ def has_methods(allowed: str, *methods: str) -> Rule:
     return Rule(
         allowed, lambda value: not isinstance(value, type) and all(callable(getattr(value, m, None)) for m in methods)
     )
-
-
-def require_async(name: str, owner: object, *methods: str) -> None:
-    """Raise a `ConfigurationError` if one of these methods is a plain function, which would block the event loop."""
-    for method in methods:
-        function = inspect.unwrap(getattr(owner, method))
-        is_plain = inspect.isfunction(function) or inspect.ismethod(function)  # other callables may be asynchronous
-        if is_plain and not inspect.iscoroutinefunction(function):
-            raise ConfigurationError(
-                f"{method}() of {name}, {with_article(type(owner).__name__)}, is a plain function, but should be"
-                f" `async def {method}`, because judges wait in an event loop: await asyncio.to_thread(…) in it for what blocks"
-            )
 
 
 WHOLE = whole()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import logging
 import os
-import re
 import runpy
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ragspan.doctor.judges_command import judges
@@ -22,22 +19,10 @@ from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
-_WORKERS = "ragspan_worker"  # the entry-point group of its programs
 _MISSING = {
     "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
     "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
 }
-
-
-class Commands(TyperGroup):
-    """Commands whose help has the paragraphs of their docstrings."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        own = super().get_command(ctx, cmd_name)
-        for each in (own, *getattr(own, "commands", {}).values()):
-            if each is not None:  # Typer breaks all paragraphs but the first where the docstring does
-                each.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(each.help or ""))
-        return own
 
 
 def _refuse(command: str, error: Exception | str) -> NoReturn:
@@ -47,7 +32,11 @@ def _refuse(command: str, error: Exception | str) -> NoReturn:
 
 
 app = typer.Typer(
-    name="ragspan", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    name="ragspan",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command()(evaluate)
 app.command()(failures)
@@ -106,7 +95,7 @@ def run(
     where these name no exporter. Servers run, too, with the processes that they start: ragspan run -m uvicorn app:app
     """
     from ragspan.application import configure, frameworks
-    from ragspan.children import reach_children
+    from ragspan.config import OF_RAGSPAN_RUN
 
     arguments = program or []
     if module is None and not arguments:
@@ -121,7 +110,10 @@ def run(
         _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
     if not quiet:
         typer.echo(f"ragspan: {configured.line}", err=True)
-    reach_children(Path(sys.path[0]), frameworks=frameworks())
+    # Each Python interpreter that the program starts imports the `sitecustomize` there; a fork needs nothing of this.
+    os.environ[OF_RAGSPAN_RUN] = os.pathsep.join([sys.path[0], *frameworks()])
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([_AT_START, *filter(None, others)]))
     sys.argv = arguments if module is None else [module, *arguments]
     try:
         if module is None:
@@ -136,6 +128,7 @@ def run(
         raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
 
 
+_AT_START = str(Path(__file__).parent / "at_start")
 _OUR_FRAMES = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
 
 
@@ -144,13 +137,13 @@ def worker(context: typer.Context) -> None:
     """Score the answers that other processes hand over: records from NATS JetStream, or traces where --otlp is given."""
     wanted = ["otlp" if any(one.startswith("--otlp") for one in context.args) else "nats"]
     if context.args == ["--help"]:
-        wanted = part_names(_WORKERS) or wanted
+        wanted = part_names("ragspan_worker") or wanted
     # Not INFO for all loggers: the judges' HTTP client logs every single request.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("ragspan").setLevel(logging.INFO)
     try:
         for name in wanted:
-            program = command_of(load_part(_WORKERS, name, _MISSING[name]))
+            program = command_of(load_part("ragspan_worker", name, _MISSING[name]))
             program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
     except ConfigurationError as error:
         _refuse("worker", error)
@@ -158,7 +151,9 @@ def worker(context: typer.Context) -> None:
 
 @app.command()
 def doctor(
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="The longest that each check may take.")
+    ] = 30.0,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
@@ -167,8 +162,6 @@ def doctor(
 
     Exit codes: 0 nothing failed; 1 something did; 2 a setting or an argument cannot be used.
     """
-    if not 0 < timeout < float("inf"):
-        raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
     from rich.console import Console
 
     from ragspan.doctor import TITLES, Finding, exit_code, shown, verdict

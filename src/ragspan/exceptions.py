@@ -53,12 +53,8 @@ class JudgeError(RagspanError):
 
 
 class BudgetExhausted(JudgeError):  # noqa: N818 - the name of a state
-    """A request was not sent, because `limit` of the engine's `Budget` does not allow it now.
+    """A request was not sent, because `limit` of the engine's `Budget` does not allow it now; an outage if time will."""
 
-    It would in `wait` seconds, if nothing else is asked until then; None for a limit of the day, or for too much at once.
-    """
-
-    def __init__(self, limit: str, wait: float | None = None) -> None:
-        super().__init__("budget_exhausted", f"{limit} leaves no room for the request")
+    def __init__(self, limit: str, outage: bool = False) -> None:  # noqa: FBT001, FBT002 - a copy is made by place
+        super().__init__("budget_exhausted", f"{limit} leaves no room for the request", outage=outage)
         self.limit = limit
-        self.wait = wait

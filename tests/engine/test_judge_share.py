@@ -138,5 +138,5 @@ def test_a_share_that_is_none_is_refused(make_engine, asked_judge, share):
 
 
 def test_without_another_judge_there_is_no_share(make_engine):
-    with pytest.raises(ConfigurationError, match="the metrics ask none but the embedded one"):
+    with pytest.raises(ConfigurationError, match="neither is among the metrics that ask another judge"):
         make_engine(ContextAdherence(OverlapJudge()), judge_share=0.2)

@@ -13,7 +13,7 @@ from ragspan.request.contents import PayloadMessage
 from ragspan.request.record_making import record_of
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
 
-LEFT = ErrorReport(type="GeneratorExit", message="", stacktrace="")
+LEFT = ErrorReport(type="GeneratorExit", message="")
 PROMPT = f"Answer from this: {PUMP}\n{QUESTION}"
 
 

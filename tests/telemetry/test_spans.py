@@ -15,7 +15,7 @@ from ragspan.redaction import redacted
 from ragspan.telemetry.values import well_formed
 
 STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000
-REPORT = ErrorReport(type="shop.NoStock", message="no Quezzle left", stacktrace="shop.NoStock: no Quezzle left")
+REPORT = ErrorReport(type="shop.NoStock", message="no Quezzle left")
 ORDER = ToolCall(
     name="order", started_ns=STARTED, ended_ns=STARTED + SECOND, arguments='{"what": "Quezzle"}', result="Qibble"
 )

@@ -144,7 +144,7 @@ async def test_the_document_that_a_program_left_out_of_the_prompt_is_named(captu
     )
 
 
-def test_what_an_error_said_and_where_it_was_raised_is_kept(captured):
+def test_what_an_error_said_is_kept(captured):
     agent = agent_with(breaks, script=[calls(("breaks", {"what": "pumps"})), ANSWER])
     with pytest.raises(TimeoutError):
         agent.invoke(user_says(QUESTION), captured.config)
@@ -152,5 +152,3 @@ def test_what_an_error_said_and_where_it_was_raised_is_kept(captured):
     record = captured.record()
     for error in (record.error, record.tool_calls[0].error):
         assert (error.type, error.message) == ("TimeoutError", "no answer about pumps")
-        assert 'raise TimeoutError(f"no answer about {what}")' in error.stacktrace
-        assert error.stacktrace.endswith("TimeoutError: no answer about pumps")

@@ -67,7 +67,7 @@ def test_an_option_that_cannot_be_used_is_named(arguments, said):
         ("RAGSPAN_NATS_CREDENTIALS_FILE", "no-such-file", "credentials_file"),
         ("RAGSPAN_NATS_REPLICAS", "6", "RAGSPAN_NATS_REPLICAS is 6"),
         ("RAGSPAN_METRIC_TIMEOUT", "0", "RAGSPAN_METRIC_TIMEOUT is '0'"),
-        ("RAGSPAN_REDACT", "string:no_such_function", "string has no no_such_function"),
+        ("RAGSPAN_REDACT", "string:no_such_function", "has no attribute 'no_such_function'"),
         ("OTEL_TRACES_EXPORTER", "none", "no exporter of spans is configured"),
         ("OTEL_TRACES_EXPORTER", "pigeon", "OTEL_TRACES_EXPORTER asks for the exporter 'pigeon'"),
     ],

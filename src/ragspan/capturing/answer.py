@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.messages import Message, NotedError, ToolRequest, is_abandonment, note_error
+from ragspan.messages import ErrorReport, Message, ToolRequest, is_abandonment, note_error
 from ragspan.record_json import MAX_CONTEXTS
 from ragspan.records import (
     AnswerStatus,
@@ -88,7 +88,7 @@ class Answer:
         self._recorded += contexts
         self._recorded_none = not self._recorded
 
-    def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
+    def _close(self, record: RagRecord, noted: ErrorReport | None) -> _AnswerCapture:
         self.closed = True
         for name in vars(self).keys() - _PARTS:
             _log.report(f"no {name}", "an answer has no %r: set its question, contexts and response", name)
@@ -122,7 +122,7 @@ _PARTS = vars(Answer(None)).keys()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _AnswerCapture:
     set_by_hand: RagRecord
-    noted: NotedError | None
+    noted: ErrorReport | None
     recorded_none: bool
     """The program said that no context reaches the prompt."""
     parts: tuple[Capture, ...]
@@ -142,7 +142,7 @@ class _AnswerCapture:
             contexts=own.contexts if own.contexts is not None else tuple(contexts) if observed else None,
             response=_first(own.response, *(record.response for record in reversed(seen))),
             is_agent=any(record.is_agent for record in seen),
-            error=None if self.noted is None else self.noted.report(),
+            error=self.noted,
             background=(*own.background, *(one for record in seen for one in record.background)),
             background_truncated=any(record.background_truncated for record in (own, *seen)),
             contexts_unknown=_first(*(record.contexts_unknown for record in seen)),
@@ -254,7 +254,7 @@ def capture(
     token = _answer.set(answer)
     status: AnswerStatus = "complete"
     error_type: str | None = None
-    noted: NotedError | None = None
+    noted: ErrorReport | None = None
     try:
         yield answer
     except BaseException as error:
@@ -305,7 +305,7 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
 
 def _readable(given: Any) -> list[RetrievedContext] | None:
     """These objects as contexts, without those that cannot be read; None if not one of them can."""
-    items = _guarded(_at_most, given, "contexts")
+    items = _guarded(given_items, given, MAX_CONTEXTS)
     if items is None:
         _guarded(as_contexts, given)  # which says why
         return None
@@ -314,16 +314,8 @@ def _readable(given: Any) -> list[RetrievedContext] | None:
 
 
 def _background(given: Any) -> tuple[Background, ...]:
-    items = _at_most(given, "background")
+    items = given_items(given, MAX_CONTEXTS)
     return as_background(given if items is None else items)
-
-
-def _at_most(given: Any, what: str) -> list[Any] | None:
-    """These items, of a generator without end as many as a record holds; None if there are none to take."""
-    items = given_items(given, MAX_CONTEXTS + 1)
-    if items is not None and len(items) > MAX_CONTEXTS:
-        _log.report(what, "an answer has more than %d texts of its %s: the others are left out", MAX_CONTEXTS, what)
-    return items and items[:MAX_CONTEXTS]
 
 
 def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:

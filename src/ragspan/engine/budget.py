@@ -64,11 +64,8 @@ class Budget:
 class Limit:
     """Lets through an amount at once. What is taken beyond it is owed. Not safe for threads by itself.
 
-    Args:
-        amount: what fits in, more than 0. It starts full.
-        rate: what time adds a second. None is an amount of each window of 24 hours, the first of which begins with the first spending:
-            what starts full and is filled again by time would let twice the amount through on the first day.
-        clock: seconds that do not go backwards.
+    It starts full, and time adds `rate` a second. None is an amount of each window of 24 hours, the first of which begins with the
+    first spending: what starts full and is filled again by time would let twice the amount through on the first day.
     """
 
     def __init__(self, amount: float, *, rate: float | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -96,11 +93,9 @@ class Limit:
         """Whether it allows not even one request or token, or nothing of its dollars."""
         return self.level <= 0 if self._rate is None else self.level < 1
 
-    def wait(self, amount: float) -> float | None:
-        """Seconds until time has added enough; None if it is more than fits in, or comes with another day."""
-        if self._rate is None or amount > self._amount:
-            return None
-        return max((amount - self.level) / self._rate, 0.0)
+    def will_allow(self, amount: float) -> bool:
+        """Whether time adds enough. Of a day's amount it does not: that comes with another day."""
+        return self._rate is not None and amount <= self._amount
 
     def allows(self, amount: float) -> bool:
         return amount <= self.level + _ROUNDING
@@ -110,14 +105,6 @@ class Limit:
         self._level = min(self._amount, self.level + taken - used)
         if self._since is None:
             self._since = self._clock()
-
-
-@dataclass(frozen=True, slots=True)
-class Denial:
-    """A limit of the budget that does not allow a request, and the seconds until it does, if it does."""
-
-    limit: str
-    wait: float | None
 
 
 _AMOUNTS: dict[str, Callable[[Usage], float]] = {
@@ -131,10 +118,6 @@ class BudgetTracker(ReentrantCriticalSection):
     """The account of a budget: all limits allow a request, or it takes nothing from any of them.
 
     Metrics may ask from any thread. A finaliser may settle a charge, as happens to a request whose event loop is gone.
-
-    Args:
-        budget: its limits.
-        clock: seconds that do not go backwards.
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -148,10 +131,10 @@ class BudgetTracker(ReentrantCriticalSection):
                 self._limits[name] = Limit(limit, rate=rate, clock=clock), amount_of
 
     @step
-    def spent(self) -> Denial | None:
-        """The limit that allows no request at all now, if one does not."""
-        spent = ((name, limit.wait(amount(_LEAST))) for name, (limit, amount) in self._limits.items() if limit.is_spent)
-        return next((Denial(name, wait) for name, wait in spent), None)
+    def spent(self) -> BudgetExhausted | None:
+        """The denial of any request at all, if a limit is spent."""
+        limits = self._limits.items()
+        return next((self._denial(name, _LEAST) for name, (limit, _) in limits if limit.is_spent), None)
 
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take.
@@ -163,18 +146,18 @@ class BudgetTracker(ReentrantCriticalSection):
         if self._needs_price and expected.usd is None:
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
-        if (denial := self.denial_of(expected, take=True)) is not None:
-            raise BudgetExhausted(denial.limit, denial.wait)
+        if (denial := self._take(expected)) is not None:
+            raise denial
         unsettled = [expected]
         return lambda used: self._settle(unsettled, used)
 
     @step
-    def denial_of(self, expected: Usage, *, take: bool = False) -> Denial | None:
-        """The limit that does not allow this now, if one does not; else it is taken, where that is wanted."""
+    def _take(self, expected: Usage) -> BudgetExhausted | None:
+        """The denial of the first limit that does not allow it, in which case nothing is taken."""
         for name, (limit, amount) in self._limits.items():
             if not limit.allows(amount(expected)):
-                return Denial(name, limit.wait(amount(expected)))
-        for limit, amount in self._limits.values() if take else ():
+                return self._denial(name, expected)
+        for limit, amount in self._limits.values():
             limit.settle(0.0, amount(expected))
         return None
 
@@ -187,22 +170,25 @@ class BudgetTracker(ReentrantCriticalSection):
             for limit, amount in self._limits.values():
                 limit.settle(amount(expected), amount(used))
 
+    def _denial(self, name: str, expected: Usage) -> BudgetExhausted:
+        limit, amount = self._limits[name]
+        return BudgetExhausted(name, limit.will_allow(amount(expected)))
+
 
 class Allowance:
-    """What the budget allows one run of a metric; as `ragspan.judges.session.Allowance` has it.
+    """What the budget allows one run of a metric. The task's context holds it, so it does not know the run.
 
-    The task's context holds it. It does not know the run: garbage in a cycle would wait for the collector, which stops all
-    requests of the application when it goes through the whole heap.
+    Garbage in a cycle would wait for the collector, which stops all requests of the application.
     """
 
     def __init__(self, budget: BudgetTracker) -> None:
-        self.budget = budget
-        self.denial: Denial | None = None
-        """Of a request."""
+        self._budget = budget
+        self.denial: BudgetExhausted | None = None
+        """Of a request, whatever the judge made of it; not the one that was raised, which holds frames."""
 
     def reserve(self, expected: Usage) -> Settle:
         try:
-            return self.budget.reserve(expected)
+            return self._budget.reserve(expected)
         except BudgetExhausted as error:
-            self.denial = Denial(error.limit, error.wait)
+            self.denial = BudgetExhausted(error.limit, error.outage)
             raise

@@ -32,10 +32,7 @@ def are_cpu_bound(metric: object) -> list[bool | None]:
 
 
 def with_embedded_judge(metric: Metric) -> Metric | None:
-    """The metric with the embedded judge in place of its own and of all that cost money.
-
-    None if the metric is not a dataclass with a field `judge`, or refuses this judge.
-    """
+    """The metric with the embedded judge in place of its own and of all that cost money; None if it has no such field, or refuses it."""
     names = _fields_of(metric)
     if _JUDGE not in names:
         return None
@@ -47,10 +44,7 @@ def with_embedded_judge(metric: Metric) -> Metric | None:
 
 
 def screens_of(metrics: Iterable[Metric]) -> dict[str, Metric | None]:
-    """By name, the metrics that ask another judge than the embedded one, each as the embedded judge scores it.
-
-    None for a metric that the embedded judge cannot score. Metrics without a judge are not among them.
-    """
+    """By name, the metrics that ask another judge than the embedded one, each as that scores it; None if it cannot."""
     own = OverlapJudge()
     asking = [metric for metric in metrics if not isinstance(getattr(metric, _JUDGE, own), OverlapJudge)]
     return {metric.name: with_embedded_judge(metric) for metric in asking}

@@ -24,7 +24,7 @@ from ragspan.engine.options import Options
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.judges.session import JudgingSession, UsageMeter, judging
-from ragspan.metrics.metric import Announcing, Metric, Screening
+from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 NOT_ASKED = "not_asked"
 _MAX_THREADS = 16  # of one metric
-_PACE = 1.0  # seconds between two looks at a budget, at least
+_PACE = 1.0  # seconds between two looks at a budget
 
 
 class MetricCall:
@@ -93,13 +93,7 @@ class RunnerParts:
 
 
 class MetricRunner:
-    """One metric of an engine, and how it is called.
-
-    Args:
-        metric: with `async def score`, or a plain `def score`, which is called in a few threads at most.
-        parts: of its engine.
-        has_share: whether it is asked about a share of the answers.
-    """
+    """One metric of an engine, and how it is called; `has_share` if its judge is asked about a share of the answers."""
 
     def __init__(self, metric: Metric, parts: RunnerParts, *, has_share: bool = False) -> None:
         self.name = metric.name
@@ -140,7 +134,8 @@ class MetricRun:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when there is an outcome."""
         self.task: asyncio.Task[Any] | None = None
-        self._allowance: Allowance | None = None
+        budget = runner.parts.budget
+        self._allowance = None if budget is None else Allowance(budget)
         self._meter = UsageMeter()
         self._timer: asyncio.TimerHandle | None = None
         self._began = time.perf_counter()
@@ -156,10 +151,8 @@ class MetricRun:
 
     def start(self) -> None:
         """Begin to score the record."""
-        if isinstance(self.runner.metric, Announcing):
-            call_guarded(self.runner.metric.announce, self._record, self._session)
-        budget = self.runner.parts.budget
-        self._allowance = None if budget is None else Allowance(budget)
+        if (announce := getattr(self.runner.metric, "announce", None)) is not None:
+            call_guarded(announce, self._record, self._session)
         self.task = self._task(self._work())
         self._limit_time()
 
@@ -201,16 +194,15 @@ class MetricRun:
         """Score, once more after each pause for a minute's budget. Where the budget denies a request, the fallback takes over."""
         parts, allowance = self.runner.parts, self._allowance
         while True:
-            denial = allowance.budget.spent() if allowance is not None and self.runner.is_paid else None
+            denial = parts.budget.spent() if parts.budget is not None and self.runner.is_paid else None
             if denial is None:
                 outcome = await outcome_of(self.runner.own, self._record)
                 if isinstance(outcome, MetricFailure) and self.outcome is None and allowance is not None:
-                    denial = allowance.denial
-            if allowance is None or denial is None or denial.wait is None or not parts.options.waits_for_budget:
+                    denial, allowance.denial = allowance.denial, None
+            if denial is None or not denial.outage or not parts.options.waits_for_budget:
                 break
             self._stop_timer()
-            await asyncio.sleep(max(denial.wait, _PACE))
-            allowance.denial = None
+            await asyncio.sleep(_PACE)
             self._limit_time()
         if denial is not None:
             if isinstance(self.screened, Score):

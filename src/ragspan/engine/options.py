@@ -37,11 +37,7 @@ _EMITTER = has_methods("an object with the methods start, flush, shutdown", "sta
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options(ProcessorOptions):
-    """What `ScoringEngine` was given.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it, its value and what is allowed.
-    """
+    """What `ScoringEngine` was given; a `ConfigurationError` names a wrong argument, its value and what is allowed."""
 
     metrics: Sequence[Metric]
     emitters: Sequence[Emitter]
@@ -118,11 +114,7 @@ class Options(ProcessorOptions):
 
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
-    """The metrics, those that are given by name made with the judge that the environment names.
-
-    Raises:
-        ConfigurationError: there is no metric of a name, or the judge cannot answer what it asks.
-    """
+    """The metrics, those that are given by name made with the judge that the environment names; else a `ConfigurationError`."""
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
         return cast("Sequence[Metric]", metrics)  # what is not a list of metrics is refused with the other arguments
     from ragspan.metrics.metric_catalogue import metrics_from

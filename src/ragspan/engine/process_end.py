@@ -143,12 +143,9 @@ class _Sigterm:
         watch_forks(self, _Sigterm._forget)
 
     def look(self, log: ThrottledLog | None = None) -> None:
-        """See that the signal waits for scores; from any thread, and again whenever there is work.
+        """See that the signal waits for scores; from any thread. The log is that of an engine that has work.
 
         Python lets the main thread alone set a handler: that is asked to, and does so as soon as it runs Python code.
-
-        Args:
-            log: of an engine that has work; where to say that the signal does not wait.
         """
         handler = _handler()
         if handler == self._end and log is not None and self._wakeup is not None and self._waking is None:

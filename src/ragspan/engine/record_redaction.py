@@ -20,13 +20,9 @@ _T = TypeVar("_T", RagRecord, Outcome)
 
 
 class Redaction:
-    """The redaction of one engine or sink. Without `redact` nothing changes and nothing is waited for.
+    """The redaction of one engine or sink, in one daemon thread, one text after the other: it need not be safe for threads.
 
-    It runs in one daemon thread, one text after the other: it need not be safe for threads, and delays neither the event loop nor
-    the end of the process.
-
-    Args:
-        timeout: seconds that one record, or one outcome, may take.
+    Without `redact` nothing changes and nothing is waited for; `timeout` is the seconds that one record, or one outcome, may take.
     """
 
     def __init__(self, redact: Redact | None, *, timeout: float, log: ThrottledLog) -> None:

@@ -36,13 +36,7 @@ _WORKER_ERROR = MetricFailure(
 
 
 class RecordScorer:
-    """Scores the records of an engine, and has them emitted.
-
-    Args:
-        options: of the engine.
-        self_metrics: counts what becomes of each metric.
-        log: of the engine; counts errors.
-    """
+    """Scores the records of an engine, and has them emitted; `self_metrics` counts what becomes of each metric, `log` errors."""
 
     def __init__(self, options: Options, *, self_metrics: SelfMetrics, log: ThrottledLog) -> None:
         self._log = log
@@ -101,10 +95,8 @@ class RecordScorer:
                 if runs and not item.is_out:
                     await asyncio.wait([run.ended for run in runs], timeout=wait)
                 if not item.is_out and (runs or result is None):  # else a shutdown has dropped it, or all is out
-                    done, runs = (
-                        [one for one in runs if one.outcome is not None],
-                        [one for one in runs if one.outcome is None],
-                    )
+                    done = [one for one in runs if one.outcome is not None]
+                    runs = [one for one in runs if one.outcome is None]
                     result = self._emit(record, handle, session, done, asked=asked, before=result)
         except BaseException:  # the caller, a metric or the worker cancelled this task; the worker counts the record
             for run in runs:
@@ -134,13 +126,9 @@ class RecordScorer:
             self.helper.close()
 
     async def _start(self, item: Item, record: RagRecord, handle: GroupHandle, runs: list[MetricRun]) -> Asked | None:
-        """Start the runs of the metrics that score the record; the others end at once, with the reason.
-
-        Returns:
-            Why the judge is asked about it, where it is asked about a share.
-        """
-        when, options = self._options.judge_when, self._options
-        facts = facts_of(record, self._environment) if when is not None else {}
+        """Start the metrics that score the record; the others end at once, with the reason. Why the judge is asked, if it is for a share."""
+        options = self._options
+        facts = facts_of(record, self._environment) if options.judge_when is not None else {}
         is_for_nothing = item.on_end is None and any(run.runner.is_paid for run in runs) and not handle.holds_scores
         chosen: list[MetricRun] = []
         for run in runs:
@@ -167,10 +155,8 @@ class RecordScorer:
         if not runs:
             return None
         await asyncio.gather(*(run.screen() for run in runs))
-        screened, when = (
-            {run.runner.name: run.screened for run in runs if run.screened is not None},
-            self._options.judge_when,
-        )
+        when = self._options.judge_when
+        screened = {run.runner.name: run.screened for run in runs if run.screened is not None}
         if when is not None and item.sample and not when.allows(facts, screen_score(screened)):
             return None
         if self._decisions is None:

@@ -19,15 +19,7 @@ DropReason: TypeAlias = Literal[
     "stream_full",
     "too_large",
 ]
-"""Why a capture was not scored.
-
-`queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `shutdown`: submitted after it, or left
-over when its time was up. `capture_error`: the capture could not say its size or be made a record. `redaction_failed`: `redact`
-raised, returned no text, or took longer than a metric may. `not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker's
-event loop broke, or helpers died, while the record was in work. `cancelled`: the task that awaited `ScoringEngine.score` was
-cancelled. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record for as long
-as that was tried; `too_large`, it takes no message of this size.
-"""
+"""Why a capture was not scored: docs/production.md says what each means and what to do. The last three come from sinks to a broker."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,11 +54,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessorOptions:
-    """How much a processor takes, and what it is called.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it.
-    """
+    """How much a processor takes, and what it is called. A `ConfigurationError` names a wrong argument."""
 
     queue_size: int
     queue_bytes: int
@@ -242,13 +238,9 @@ class QueueWorker(ABC):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that reports trouble itself: the log lines of asyncio show arguments and messages.
+    """An event loop that reports trouble to `on_error`: the log lines of asyncio show arguments and messages.
 
-    It is always of this kind, whatever the application's event loop policy would make.
-
-    Args:
-        threads: for what judges do in threads, such as resolving host names.
-        on_error: gets errors in callbacks, and of tasks whose error nobody asked for.
+    It is always of this kind, whatever the application's policy would make. What judges do in threads is done in `threads`.
     """
 
     def __init__(self, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ragspan.arguments import Rule, has_methods, require_async
+from ragspan.arguments import Rule, has_methods
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Judge, Rating, Vote
 from ragspan.records import RagRecord
@@ -42,7 +42,6 @@ class Jury:
         for position, judge in enumerate(judges):
             words = "a judge, with methods vote_adherence and rate_completeness"
             has_methods(words, *_METHODS).check(f"judges[{position}]", judge)
-            require_async(f"judges[{position}]", judge, *_METHODS)
         object.__setattr__(self, "judges", judges)
 
     @property

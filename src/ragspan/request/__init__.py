@@ -18,7 +18,6 @@ from ragspan.request.contents import PayloadMessage as PayloadMessage
 from ragspan.request.contents import documents_in as documents_in
 from ragspan.request.contents import texts_in as texts_in
 from ragspan.request.documents import SeenDocuments as SeenDocuments
-from ragspan.request.documents import context_of_seen as context_of_seen
 from ragspan.request.documents import documents_of_result as documents_of_result
 from ragspan.request.documents import searched_with as searched_with
 from ragspan.request.events import ModelStart as ModelStart
@@ -31,7 +30,7 @@ from ragspan.request.events import tree_of as tree_of
 from ragspan.request.evidence import contexts_of_calls as contexts_of_calls
 from ragspan.request.evidence import originals_of as originals_of
 from ragspan.request.record_making import record_of as record_of
-from ragspan.request.tree import INTERRUPT as INTERRUPT
+from ragspan.request.tree import INTERRUPTS as INTERRUPTS
 from ragspan.request.tree import MAX_SAVED_STATES as MAX_SAVED_STATES
 from ragspan.request.tree import NO_INPUT_YET as NO_INPUT_YET
 from ragspan.request.tree import ModelStep as ModelStep

@@ -25,11 +25,11 @@ from ragspan.capturing import (
     TokenStream,
     add_request_finder,
 )
-from ragspan.messages import NotedError, note_error
+from ragspan.messages import ErrorReport, note_error
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.request import (
-    INTERRUPT,
+    INTERRUPTS,
     NO_INPUT_YET,
     FilledPrompt,
     ModelStart,
@@ -77,7 +77,6 @@ class Interruptions:
     recorder, because a program may make a handler for each request.
     """
 
-    max_threads = 1000
     max_bytes = 50_000_000
 
     def __init__(self) -> None:
@@ -102,9 +101,7 @@ class Interruptions:
         self.waiting.pop(thread, None)  # the newest goes to the end
         if is_waiting and thread is not None:
             self.waiting[thread] = (*log.earlier, log)
-        while len(self.waiting) > self.max_threads or self.max_bytes < sum(
-            each.bytes for logs in list(self.waiting.values()) for each in logs
-        ):
+        while sum(each.bytes for logs in list(self.waiting.values()) for each in logs) > self.max_bytes:
             self.waiting.pop(next(iter(list(self.waiting))), None)
 
 
@@ -182,7 +179,7 @@ class EventRecorder:
                     if is_top:
                         self._note_inputs(log, about)
             finally:
-                over = _ERROR if type(payload) is NotedError else _END
+                over = _ERROR if type(payload) is ErrorReport else _END
                 log.events.append((over, key, None, time_ns(), payload, about))
                 if key == log.root:
                     if log.span_finder is not None:
@@ -323,7 +320,7 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
     noted = note_error(error)
     if _key_of(run_id) == log.root:
         log.about["failed"] = True
-    elif noted.is_a(INTERRUPT):
+    elif noted.name in INTERRUPTS:
         log.about["interrupted"] = True
     return noted, openinference_anchor(run_id)
 

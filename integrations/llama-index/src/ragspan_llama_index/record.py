@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
-from ragspan.messages import NotedError
+from ragspan.messages import LEFT
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.request import (
     Document,
@@ -23,7 +23,6 @@ from ragspan.request import (
     Step,
     SynthesisStart,
     SynthesisStep,
-    context_of_seen,
     contexts_of_calls,
     documents_in,
     originals_of,
@@ -133,7 +132,7 @@ def _answers_in(
 
     @cache
     def contexts_of(model: ModelStep) -> Iterable[RetrievedContext] | None:
-        return contexts_of_calls(tree, seen(), question, [model], context_of_seen)
+        return contexts_of_calls(tree, seen(), question, [model])
 
     last_ns = max((model.started_ns for model in models), default=0)
     for step in tree.steps:
@@ -188,7 +187,7 @@ def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -
     kind, payload = event.kind, event.payload
     if isinstance(payload, Stream):
         if event.run == log.root and (payload.aborted or payload.noted is not None):
-            return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
+            return event._replace(kind=EventKind.ERROR, payload=payload.noted or LEFT)
         return event._replace(payload=payload.text())
     if kind is EventKind.START:
         return starts[event.run]

@@ -13,7 +13,7 @@ from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream, current_anchor
-from ragspan.messages import NotedError, note_error
+from ragspan.messages import LEFT, note_error
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
@@ -57,7 +57,7 @@ class SpanRecorder:
                 self._requests.finish(place[0])
 
         self._pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-        self._listener = StreamListener(finish, self._pulled)
+        self._listener: StreamListener = (finish, self._pulled)
 
     @property
     def open_spans(self) -> int:
@@ -136,7 +136,7 @@ class SpanRecorder:
             if log.span_finder is not None:
                 log.find_span()
             if result is None and "is_run" in log.about:  # so ends a run that its caller cancels
-                log.note(EventKind.ERROR, id_, None, NotedError(GeneratorExit, "", ()))
+                log.note(EventKind.ERROR, id_, None, LEFT)
             else:
                 log.events.append((EventKind.END, id_, None, ended_ns, noted.payload, None))
                 if isinstance(noted.payload, Stream):
@@ -157,7 +157,7 @@ class SpanRecorder:
             is_shown = is_step and (place[2] not in _ANSWERING or id_ == log.root)
             if is_step and place[2] == "chat writer":
                 place[4].fail(error)
-            log.note(EventKind.ERROR, id_, None, note_error(error) if is_shown else NotedError(type(error), "", ()))
+            log.note(EventKind.ERROR, id_, None, note_error(error, with_message=is_shown))
             if id_ == log.root:
                 self._requests.finish(log)
         except Exception as problem:  # noqa: BLE001

@@ -114,10 +114,9 @@ def worker(
 
 
 async def serve_health(listener: socket.socket, look: Callable[[], WorkerStats]) -> asyncio.Server:
-    """Serve a worker's health by HTTP, in this event loop; `look` returns the worker's state.
+    """Serve a worker's health by HTTP, in this event loop; `look` returns the worker's state, which both pages show as JSON.
 
-    `/healthz` is 200 as long as the worker's loop turns, also while the broker is away: a restart would not bring the broker
-    back. `/readyz` is 200 while records can come. Both return the counts as JSON.
+    `/healthz` is 200 also while the broker is away: a restart would not bring it back. `/readyz` is 200 while records can come.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

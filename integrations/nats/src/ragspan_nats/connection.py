@@ -36,11 +36,7 @@ _VIOLATION = "permissions violation"
 
 
 class BrokerClient(Client):
-    """The client of nats-py with three corrections.
-
-    Args:
-        must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
-    """
+    """The client of nats-py with three corrections; with `must_encrypt` a server that cannot encrypt is not used."""
 
     def __init__(self, *, must_encrypt: bool) -> None:
         super().__init__()
@@ -72,12 +68,10 @@ class BrokerClient(Client):
 class BrokerConnection:
     """A client of nats-py that is there whenever the broker is: it reconnects, and a new one is made where it has given up for good.
 
-    No log line holds a secret.
-
     Args:
         access: the broker.
         name: the connection's name in the broker's statistics.
-        log: gets a line when the broker is away.
+        log: gets a line when the broker is away. No line holds a secret.
         prepare: called with the client after each connect, before anybody gets it. If it raises, `client` raises the same.
     """
 
@@ -179,11 +173,7 @@ async def _close(client: BrokerClient) -> None:
 
 
 async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
-    """Make the streams that are missing. Existing ones are left as they are: somebody else may have chosen their limits.
-
-    Raises:
-        nats.errors.Error: the broker does not permit it, or fails.
-    """
+    """Make the streams that are missing; raises errors of NATS. Others are left: somebody else may have chosen their limits."""
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
     from nats.js.errors import APIError, NotFoundError
 

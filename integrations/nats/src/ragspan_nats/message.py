@@ -41,11 +41,7 @@ class BrokerMessage:
 
 
 def message_of(record: RagRecord) -> BrokerMessage:
-    """The record as a message, compressed if its JSON is large.
-
-    Raises:
-        RecordError: the JSON has more bytes than a worker reads.
-    """
+    """The record as a message, compressed if its JSON is large; a `RecordError` if a worker would not read so much."""
     payload = record.to_json().encode()
     check_size(payload)
     id_ = record.record_id  # a digest of it where it cannot be a header
@@ -59,11 +55,7 @@ def message_of(record: RagRecord) -> BrokerMessage:
 
 
 def json_in(payload: bytes, headers: Mapping[str, str]) -> bytes:
-    """The payload, unpacked.
-
-    Raises:
-        RecordError: it is damaged, or unpacks to more bytes than a record may have.
-    """
+    """The payload, unpacked; a `RecordError` if it is damaged, or unpacks to more bytes than a record may have."""
     encoding = headers.get(ENCODING)
     if encoding is None:
         return payload

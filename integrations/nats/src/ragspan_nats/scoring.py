@@ -1,8 +1,6 @@
 """Scores records and exports their scores: the engine of a worker, the spans of the records, and the writers of native scores.
 
-A record may be delivered twice, and is scored twice then. Both times its spans have the same ids, which follow from the record, so
-a backend that identifies spans by their ids shows the answer once. Nothing is emitted of a delivery that is given back. All of it
-runs in the worker's event loop; exporters and writers have their own threads.
+Nothing is emitted of a delivery that is given back. Exporters and writers have threads of their own.
 """
 
 from __future__ import annotations
@@ -51,8 +49,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while spans or native score
 def disposition_of(scored: ScoredRecord, number: int, max_deliveries: int) -> Disposition:
     """How delivery `number`, from 1, of a record with these outcomes ends.
 
-    If a judge's service failed, or let every metric run into its time limit, the record comes again later. At its last
-    delivery it is exported with the scores that there are.
+    If a judge's service failed or hung, it comes again later. At its last delivery it is exported with the scores that there are.
     """
     failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
     has_scores = any(isinstance(outcome, Score) for outcome in scored.outcomes.values())
@@ -65,11 +62,7 @@ def disposition_of(scored: ScoredRecord, number: int, max_deliveries: int) -> Di
 
 
 class FleetScoring:
-    """Scores deliveries and exports their scores; `log` gets warnings.
-
-    Raises:
-        ConfigurationError: no exporter of spans is configured, or a setting is wrong.
-    """
+    """Scores deliveries and exports their scores; `log` gets warnings. Raises a `ConfigurationError` where nothing exports spans."""
 
     def __init__(self, settings: Settings, options: WorkerOptions, *, log: ThrottledLog) -> None:
         check_worker(settings)
@@ -117,9 +110,9 @@ class FleetScoring:
         return replace(scored, record=record, span=span) if isinstance(scored, ScoredRecord) else scored
 
     async def export(self, delivery: Delivery, scored: ScoredRecord) -> Disposition:
-        """How the delivery ends. It is acknowledged only after all exporters have taken the spans, and the writers the scores.
+        """How the delivery ends: acknowledged only after all exporters have taken the spans, and then the writers the scores.
 
-        Native writers look for the span, so they get the scores after the exporters; what they finally refuse counts as written.
+        Writers look for the span; what they finally refuse counts as written.
         """
         disposition = disposition_of(scored, delivery.number, self._options.max_deliveries)
         if disposition.ending != "acknowledged":
@@ -132,19 +125,17 @@ class FleetScoring:
         for other in self._others:
             self._noted(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
             if not (await asyncio.to_thread(call_guarded, other.flush, _FLUSH))[0]:
-                return _not_exported("an emitter did not flush in time")
+                return _NOT_EXPORTED
         # An answer whose trace is not sampled has no spans.
         if not await self._are_written([self._sender.put([delivery] if delivery.spans else [])]):
-            return _not_exported("the backend did not take its spans in time")
+            return _NOT_EXPORTED
         statuses: list[DeliveryStatus] = []
         for writer in self._writers:
             status, error = call_guarded(writer.emit, scored)
             if self._noted(writer, error) or status is None:
                 return _EMITTER_ERROR
             statuses.append(status)
-        if not await self._are_written(statuses):
-            return _not_exported("its native scores were not taken in time")
-        return ACKNOWLEDGE
+        return ACKNOWLEDGE if await self._are_written(statuses) else _NOT_EXPORTED
 
     def abandon(self, delivery: Delivery) -> None:
         """End the spans of a delivery that are open. They are not exported."""
@@ -162,10 +153,9 @@ class FleetScoring:
         await asyncio.to_thread(self._providers.shutdown)
 
     def _export(self, batch: Sequence[Delivery]) -> Sequence[WriteResult]:
-        """Export the spans of a batch, in the sender's thread. All exporters have to take them.
+        """Export the spans of a batch, in the sender's thread; an error if not all exporters take them.
 
-        Raises:
-            ExportError: they are not taken. The sender tries smaller and smaller batches, since one record may be the reason.
+        The sender tries smaller and smaller batches then, since one record may be the reason.
         """
         spans = [span for one in batch for span in one.spans]
         are_taken = True
@@ -182,16 +172,14 @@ class FleetScoring:
         return [Delivered()] * len(batch)
 
     async def _are_written(self, statuses: Sequence[DeliveryStatus]) -> bool:
-        """Wait until all of it is written or finally refused. False if something is given up, or takes too long.
-
-        A score whose span is not found for ten seconds is waited for no longer. Its writer goes on looking.
-        """
+        """Wait until all of it is written or finally refused. False if something is given up, or takes too long."""
         deadline = Deadline(self._options.export_retry_timeout)
+        span_wait = Deadline(_MAX_SPAN_WAIT)
         while deadline.remaining:
-            states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
+            states = {one.state() for one in statuses}
             if "lost" in states:
                 break
-            if "waiting" not in states:
+            if "waiting" not in states and ("span_not_found" not in states or not span_wait.remaining):
                 return True
             await asyncio.sleep(_PAUSE)
         self.pauses.refused()
@@ -205,14 +193,16 @@ class FleetScoring:
 
 
 _EMITTER_ERROR = Disposition(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
-
-
-def _not_exported(detail: str) -> Disposition:
-    return Disposition(ending="nacked", reason="export_failed", detail=detail)
+_NOT_EXPORTED = Disposition(
+    ending="nacked", reason="export_failed", detail="the backend did not take all of it in time"
+)
 
 
 class DeterministicSpanIds(IdGenerator, SpanProcessor):
-    """Gives the spans of the current delivery their ids, and collects those that end; the later ones say which delivery it is."""
+    """Gives the spans of the current delivery their ids, and collects those that end; the later ones say which delivery it is.
+
+    A record that is delivered twice has the same ids both times, so a backend that goes by them shows the answer once.
+    """
 
     def __init__(self) -> None:
         self._delivery: Delivery | None = None
@@ -228,7 +218,7 @@ class DeterministicSpanIds(IdGenerator, SpanProcessor):
             self._delivery = None
 
     def generate_span_id(self) -> int:
-        """Follows from the record and the number of its spans before this one: a record always has the same spans."""
+        """Follows from the record and the number of its spans before this one."""
         number = 0
         if self._delivery is not None:
             number = self._delivery.started = self._delivery.started + 1

@@ -80,11 +80,7 @@ class BrokerAccess:
         return any(one.scheme == "tls" for one in self._servers()) or bool(self.ca_file or self.certificate_file)
 
     def options(self) -> dict[str, Any]:
-        """The arguments of `nats.connect`.
-
-        Raises:
-            ConfigurationError: a file cannot be read.
-        """
+        """The arguments of `nats.connect`; a `ConfigurationError` if a file cannot be read."""
         servers = self._servers()
         name, password = servers[0].username, servers[0].password
         context = None
@@ -115,11 +111,11 @@ class BrokerAccess:
                 is_one = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
             except ValueError:
                 is_one = False
-            if not is_one:
-                raise ConfigurationError("the broker's address should be like nats://host:4222 or tls://host:4222")
-            if parts.path.strip("/") or parts.query or parts.fragment:
-                words = "write '/', '?', '#' and '@' in a password as %2F, %3F, %23 and %40"
-                raise ConfigurationError(f"the broker's address goes on after host and port; {words}")
+            if not is_one or parts.path.strip("/") or parts.query or parts.fragment:
+                raise ConfigurationError(
+                    "the broker's address should be like nats://host:4222 or tls://host:4222; in a password write "
+                    "'/', '?', '#' and '@' as %2F, %3F, %23 and %40"
+                )
             found.append(parts)
         return found
 
@@ -149,11 +145,7 @@ class Stream:
 
     @classmethod
     def from_environment(cls, name: str | None = None) -> Stream:
-        """The stream of this name or of `RAGSPAN_NATS_STREAM`, with as many copies as `RAGSPAN_NATS_REPLICAS` says.
-
-        Raises:
-            ConfigurationError: the name or the number is invalid.
-        """
+        """The stream of this name or of `RAGSPAN_NATS_STREAM`, with `RAGSPAN_NATS_REPLICAS` copies; errors as above."""
         copies = variable("RAGSPAN_NATS_REPLICAS") or "1"
         whole(1, 5).check("RAGSPAN_NATS_REPLICAS", int(copies) if copies.isdecimal() else copies)
         return cls(name=(variable("RAGSPAN_NATS_STREAM") or "ragspan") if name is None else name, replicas=int(copies))
@@ -180,11 +172,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerOptions:
-    """How a worker works.
-
-    Raises:
-        ConfigurationError: a figure is out of its range.
-    """
+    """How a worker works; a `ConfigurationError` names a figure that is out of its range."""
 
     concurrency: int = 16
     """Records that are scored at the same time, at least 1."""

@@ -1,7 +1,4 @@
-"""The sink: takes captures from the application and publishes them in a thread of its own, until the stream has acknowledged them.
-
-Before the first submit there is no thread and no connection. Each submitted capture ends in exactly one counted way.
-"""
+"""The sink: takes captures from the application and publishes them in a thread of its own, until the stream has acknowledged them."""
 
 from __future__ import annotations
 
@@ -53,11 +50,11 @@ _LONGEST_REQUEST = 1.2  # seconds after which the request of a worker that has d
 
 
 class SinkStats(EngineStats):
-    """Where every submitted capture is, at one moment, as in `ragspan.engine.EngineStats`; `finished` counts what was published."""
+    """Where every submitted capture is, at one moment, as in `ragspan.engine.EngineStats`."""
 
     @property
     def published(self) -> int:
-        """Records that the stream has, including those that it already had."""
+        """`finished`: records that the stream has, including those that it already had."""
         return self.finished
 
 
@@ -69,8 +66,7 @@ class NatsSink(BackgroundProcessor):
 
     Args:
         broker: its address, such as `nats://broker:4222`, with the files that `RAGSPAN_NATS_*` name; or a `BrokerAccess`.
-        stream: the stream, or its name. Where the stream is missing, the sink makes it with the limits of the `Stream`. Records
-            go to the subject `<name>.records`.
+        stream: the stream, or its name, which the sink makes where it is missing. Records go to the subject `<name>.records`.
         queue_size: captures that may wait, at least 1; when the queue is full, the oldest are dropped.
         queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
@@ -140,11 +136,7 @@ class NatsSink(BackgroundProcessor):
         return SinkStats(*self._queue.stats)
 
     def look_for_workers(self, timeout: float) -> tuple[bool | None, str]:
-        """Ask the broker, for `timeout` seconds at most, whether a worker takes the records.
-
-        Returns:
-            Whether one does, None where that is not known, and what was seen, in words.
-        """
+        """Ask the broker, for `timeout` seconds at most: whether a worker takes the records, None where that is not known; and in words."""
         return asyncio.run(self._look_for_workers(Deadline(timeout)))
 
     async def _look_for_workers(self, deadline: Deadline) -> tuple[bool | None, str]:

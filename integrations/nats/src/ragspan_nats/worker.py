@@ -1,7 +1,6 @@
 """One worker: a coroutine for each message, from its arrival to its end with the broker.
 
-A message is acknowledged only after its scores are exported, and no message stops the worker or blocks its loop. While the judge
-or the exporter is away, records are taken one at a time and ever more rarely, so that they do not use up their deliveries.
+While the judge or the exporter is away, records are taken one at a time and ever more rarely, so that they keep their deliveries.
 """
 
 from __future__ import annotations
@@ -53,13 +52,9 @@ class WorkerStats:
 
 
 class Worker:
-    """Scores the records of a stream, until it is stopped. The loop belongs to the thread that calls `run`.
+    """Scores the records of a stream (`ragspan` if None), until it is stopped. The loop belongs to the thread that calls `run`.
 
-    Args:
-        access: the broker.
-        settings: of the engine and its emitters; `OTEL_*` variables say where to export.
-        options: of the worker.
-        stream: of the fleet; `ragspan` if None.
+    `settings` are of the engine and its emitters; `OTEL_*` variables say where to export.
 
     Raises:
         ConfigurationError: no exporter is configured, or a setting is wrong.

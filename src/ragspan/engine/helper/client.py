@@ -15,7 +15,7 @@ import pickletools
 import time
 
 from ragspan.engine.helper.process import HelperProcess
-from ragspan.engine.helper.serving import Connection, Message
+from ragspan.engine.helper.serving import Message, messages_of, send
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of
 from ragspan.engine.threads import call_guarded
 from ragspan.exceptions import JudgeError
@@ -50,7 +50,8 @@ class HelperClient:
         self._start: asyncio.Task[bool] | None = None
         """Whether the helper that was started last is ready; None where there is none."""
         self.process: HelperProcess | None = None
-        self._connection: Connection | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._one_by_one = asyncio.Lock()
 
     def add(self, metric: Metric) -> int | None:
@@ -100,11 +101,11 @@ class HelperClient:
 
     def close(self, timeout: float = 1.0) -> None:
         """End the helper; it is killed if that takes more than the timeout. The next event loop may ask for another one."""
-        process, connection = self.process, self._connection
-        self.process = self._connection = self._start = None
+        process, writer = self.process, self._writer
+        self.process = self._writer = self._start = None
         self._one_by_one = asyncio.Lock()
-        if connection is not None:
-            connection.close()
+        if writer is not None:
+            writer.transport.abort()
         if process is not None:
             process.end(timeout)
 
@@ -123,20 +124,20 @@ class HelperClient:
 
     async def _send(self, question: Message) -> Message:
         """The answer. If this is cancelled, the helper cancels its work on it."""
-        process, connection = self.process, self._connection
-        if process is None or connection is None:
+        process, writer = self.process, self._writer
+        if process is None or writer is None:
             raise ConnectionResetError
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._open[question.number] = answer
         try:
-            connection.send(question)
+            send(writer, question)
             return await answer
         except asyncio.CancelledError:
             self._open.pop(question.number, None)
-            connection.send(Message(question.number))
+            send(writer, Message(question.number))
             if time.monotonic() - self._heard >= _MAX_SILENCE:
                 process.kill()
-                connection.close()  # its children, if it has any, may keep its end of the socket open
+                writer.transport.abort()  # its children, if it has any, may keep its end of the socket open
             raise
 
     async def _start_helper(self) -> bool:
@@ -144,8 +145,8 @@ class HelperClient:
         self._next_start, pause = time.monotonic() + _PAUSE, _PAUSE_OF_FAILURE
         try:
             self.process = HelperProcess()
-            connection = self._connection = Connection(self._received, on_lost=lambda: self._lost(connection))
-            await asyncio.get_running_loop().create_connection(lambda: connection, sock=self.process.socket)
+            reader, self._writer = await asyncio.open_connection(sock=self.process.socket)
+            self._reading = asyncio.get_running_loop().create_task(self._read(reader, self._writer))
             problem = (await asyncio.wait_for(self._send(Message(0, pickle.dumps(self._metrics))), _MAX_START)).refusal
         except Exception as error:  # noqa: BLE001 - of the system, or of a metric that has changed
             problem = str(error) or f"it was not ready within {_MAX_START:g} s"
@@ -157,13 +158,14 @@ class HelperClient:
             self._log.report("no helper", _NO_HELPER, problem)
         return problem is None
 
-    def _received(self, message: Message) -> None:
-        self._heard = time.monotonic()
-        if (answer := self._open.pop(message.number, None)) is not None and not answer.done():  # else it is cancelled
-            answer.set_result(message)
-
-    def _lost(self, connection: Connection) -> None:
-        if connection is not self._connection:  # it was closed here
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async for message in messages_of(reader):
+            self._heard = time.monotonic()
+            if (
+                answer := self._open.pop(message.number, None)
+            ) is not None and not answer.done():  # else it is cancelled
+                answer.set_result(message)
+        if writer is not self._writer:  # it was closed here
             return
         lost, self._open = self._open, {}
         if self._start is not None and self._start.done():

@@ -40,12 +40,7 @@ _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "
 
 
 class HelperProcess:
-    """A helper that has been started.
-
-    Raises:
-        OSError: the system gives no process, or no socket.
-        RuntimeError: there is no interpreter to run, or the system cannot start one without a fork.
-    """
+    """A helper that has been started. An `OSError` if the system gives no process now, a `RuntimeError` if it never will."""
 
     def __init__(self) -> None:
         interpreter = _interpreter()

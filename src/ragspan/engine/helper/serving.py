@@ -18,8 +18,7 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -37,10 +36,9 @@ _LENGTH = struct.Struct(">Q")
 
 
 class Message(msgspec.Struct, array_like=True):
-    """A question to the helper, or its answer to the question of the same number.
+    """A question to the helper, or its answer to the question of the same number; one without content takes the question back.
 
-    A question without content says that nobody waits for the answer any more. The first, number 0, holds all metrics, pickled together,
-    so that they share a judge there as they do here.
+    The first, number 0, holds all metrics, pickled together, so that they share a judge there as they do here.
     """
 
     number: int
@@ -56,44 +54,19 @@ class Message(msgspec.Struct, array_like=True):
 _decode = msgspec.msgpack.Decoder(Message).decode
 
 
-class Connection(asyncio.Protocol):
-    """One end of the socket. Sending never blocks.
+async def messages_of(reader: asyncio.StreamReader) -> AsyncIterator[Message]:
+    """What the other side sends, until the connection has ended."""
+    with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+        while True:
+            (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+            yield _decode(await reader.readexactly(size))
 
-    Args:
-        on_message: called with each message of the other side.
-        on_lost: called when the connection has ended.
-    """
 
-    def __init__(self, on_message: Callable[[Message], None], on_lost: Callable[[], None]) -> None:
-        self._on_message, self._on_lost = on_message, on_lost
-        self._transport: Any = None
-        self._incoming = bytearray()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
-        self._on_lost()
-
-    def data_received(self, data: bytes) -> None:
-        self._incoming += data
-        while len(self._incoming) >= _LENGTH.size:
-            end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
-            if len(self._incoming) < end:
-                return
-            message = _decode(bytes(self._incoming[_LENGTH.size : end]))
-            del self._incoming[:end]
-            self._on_message(message)
-
-    def send(self, message: Message) -> None:
-        """Send it; nothing happens if the connection is lost."""
-        if self._transport is not None and not self._transport.is_closing():
-            data = msgspec.msgpack.encode(message)
-            self._transport.write(_LENGTH.pack(len(data)) + data)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+def send(writer: asyncio.StreamWriter, message: Message) -> None:
+    """Send it without waiting; nothing happens if the connection is lost."""
+    if not writer.is_closing():
+        data = msgspec.msgpack.encode(message)
+        writer.write(_LENGTH.pack(len(data)) + data)
 
 
 def main(descriptor: int, application: int) -> None:
@@ -112,8 +85,11 @@ def main(descriptor: int, application: int) -> None:
         os._exit(0)
 
     async def serve() -> None:
-        await asyncio.get_running_loop().create_connection(lambda: _Server().connection, sock=ours)
-        await asyncio.Event().wait()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        server = _Server(writer)
+        async for question in messages_of(reader):
+            server.take(question)
+        os._exit(0)
 
     threading.Thread(target=end_with_application, daemon=True).start()
     asyncio.run(serve())
@@ -122,12 +98,12 @@ def main(descriptor: int, application: int) -> None:
 class _Server:
     """Answers the questions."""
 
-    def __init__(self) -> None:
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
         self._metrics: list[Metric] = []
         self._tasks: dict[int, asyncio.Task[bytes]] = {}
-        self.connection = Connection(self._received, on_lost=lambda: os._exit(0))
 
-    def _received(self, question: Message) -> None:
+    def take(self, question: Message) -> None:
         number = question.number
         if not number:
             metrics, error = call_guarded(pickle.loads, question.content)  # from the application, whose helper this is
@@ -147,13 +123,12 @@ class _Server:
         record, session = _session_of(question.session, question.content)
         with suppressed(), judging(session):
             outcome = await outcome_of(self._metrics[question.metric].score, record)
-        about = session.get_or_make("about", lambda: about_response(record))
-        return pickle.dumps((about, outcome))
+        return pickle.dumps((session.get_or_make("about", lambda: about_response(record)), outcome))
 
     def _answer(self, number: int, content: bytes | None, error: BaseException | None) -> None:
         self._tasks.pop(number, None)
         refusal = None if error is None else f"{type(error).__name__}: {error}"
-        self.connection.send(Message(number, content or b"", refusal=refusal))
+        send(self._writer, Message(number, content or b"", refusal=refusal))
 
 
 @functools.lru_cache(_RECENT)

@@ -1,6 +1,6 @@
-"""Each Python interpreter that a program under `ragspan run` starts imports this: see `ragspan.children`.
+"""Each Python interpreter that a program under `ragspan run` starts imports this; it may be of any release, and without ragspan.
 
-It may be one of another environment, without ragspan, and of any release.
+The process is configured once, when it has imported a framework or ragspan, so that helpers that answer nothing stay as they are.
 """
 
 # ruff: noqa: INP001, PTH100, PTH109, PTH119, PTH120 - a folder on the search path, not a package; pathlib is slow to import
