@@ -185,7 +185,7 @@ def cases_of(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Case]]]:
 
 async def counted(cases: list[Case]) -> tuple[dict[str, Counter[str]], list[str]]:
     judge = OverlapJudge()
-    metrics = (ContextAdherence(judge, polls=1, causes=False), Faithfulness(judge, causes=False))
+    metrics = (ContextAdherence(judge, polls=1), Faithfulness(judge))
     counts: dict[str, Counter[str]] = {form: Counter() for form in FORMS}
     failures = []
     for case in cases:

@@ -26,7 +26,7 @@ async def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--failures", action="store_true")
     arguments = parser.parse_args()
-    metric = ContextAdherence(OverlapJudge(), polls=1, causes=False)
+    metric = ContextAdherence(OverlapJudge(), polls=1)
     counts = Counter[tuple[bool, str | None]]()
     for row in map(json.loads, arguments.file.read_text("utf-8").splitlines()):
         is_right = row["supported"] if "supported" in row else row["label"] == "right"

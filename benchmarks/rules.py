@@ -95,7 +95,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, float]:
 
 
 async def _scored(rows: Sequence[Row]) -> list[tuple[float, bool]]:
-    metric = ContextAdherence(OverlapJudge(), polls=1, causes=False)
+    metric = ContextAdherence(OverlapJudge(), polls=1)
     found = []
     for row in rows:
         outcome = await metric.score(row.record)

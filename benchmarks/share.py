@@ -203,7 +203,7 @@ def courses(population: Population, random: np.random.Generator) -> Iterator[Ste
 async def populations_of(name: str, judgements: Iterable[Judgement]) -> list[Population]:
     """The answers all together, and those of each model that has enough of both kinds."""
     judge = OverlapJudge()
-    metrics = (ContextAdherence(judge, causes=False), Faithfulness(judge, causes=False))
+    metrics = (ContextAdherence(judge), Faithfulness(judge))
     kinds: dict[str, tuple[list[float], list[float]]] = {}
     for one in judgements:
         doubt = doubt_of({metric.name: await metric.score(one.record) for metric in metrics})

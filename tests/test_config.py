@@ -23,7 +23,6 @@ READ = {
     "judge_api_key": ("secret", "secret"),
     "judge_options": ('{"timeout": 60, "extra_body": {"a": 1}}', ({"timeout": 60, "extra_body": {"a": 1}},)),
     "metrics": ("faithfulness, completeness,faithfulness", ("faithfulness", "completeness")),
-    "causes": ("off", False),
     "judge_mode": ("thorough", "thorough"),
     "alert_webhook": ("https://hooks.example.com/x", "https://hooks.example.com/x"),
     "hhem_device": ("cuda:0", "cuda:0"),

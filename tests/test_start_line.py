@@ -31,7 +31,9 @@ def line(*emitters, **settings):
 def test_it_says_what_is_scored_by_whom_and_to_where(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:hidden@collector:4318")
 
-    said = line(OTelEmitter(), PhoenixEmitter.at("http://localhost:6006", capture_content=False), ConsoleEmitter())
+    said = line(
+        OTelEmitter(), PhoenixEmitter(base_url="http://localhost:6006", capture_content=False), ConsoleEmitter()
+    )
 
     assert said == (
         "answers of langchain are scored by overlap (faithfulness, completeness); scores go to http://collector:4318, "

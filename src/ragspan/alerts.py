@@ -14,7 +14,7 @@ import urllib.request
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
@@ -36,19 +36,6 @@ _MAX_TEXT: Final = 500  # characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FailingAnswer:
-    """An answer that fails, as evidence. Texts that may not leave the process are None."""
-
-    record_id: str
-    trace_id: str | None
-    metric: str
-    score: float
-    finding: str | None = None
-    question: str | None = None
-    response: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Alert:
     """The share of failing answers has left its usual range."""
 
@@ -58,11 +45,10 @@ class Alert:
     """Of the latest answers, 0 to 1."""
     usual: float
     """Of those before them."""
-    answers: int
-    """The latest answers that were counted."""
     by_metric: dict[str, int]
     """How many of the latest answers fail each metric."""
-    evidence: tuple[FailingAnswer, ...]
+    evidence: tuple[dict[str, Any], ...]
+    """Answers that fail: `record_id`, `trace_id`, `metric` and `score`; and `finding`, `question` and `response` where texts may go."""
 
 
 OnAlert: TypeAlias = "str | Callable[[Alert], object]"
@@ -93,14 +79,14 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Alerts that could not be told."""
 
     def __post_init__(self) -> None:
-        _ON_ALERT.check("on_alert", self.on_alert)
+        _ON_ALERT.check("on_alert or RAGSPAN_ALERT_WEBHOOK", self.on_alert)
         super().__post_init__()
         self._latest: deque[tuple[str, ...]] = deque()
         """The metrics that each of the latest answers fails."""
         self._before: deque[bool] = deque(maxlen=_MOST_USUAL)
         self._counted: deque[str] = deque(maxlen=_MOST_USUAL)
         """Records; further labels of one may come late."""
-        self._evidence: deque[FailingAnswer] = deque(maxlen=_EVIDENCE)
+        self._evidence: deque[dict[str, Any]] = deque(maxlen=_EVIDENCE)
         self._told_at = -math.inf
         self._thread: threading.Thread | None = None
         self._log = ThrottledLog()
@@ -121,14 +107,14 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
             has_texts = self.allows()
             texts = {"question": record.question, "response": record.response} if has_texts else {}
             texts["finding"] = self.explanation(score)
-            answer = FailingAnswer(
-                record_id=record.record_id,
-                trace_id=None if span is None else format(span.trace_id, "032x"),
-                metric=metric,
-                score=float(score.value),
-                **{name: bounded(text, _MAX_TEXT) for name, text in texts.items() if text},
-            )
-            self._evidence.append(answer)
+            trace_id = None if span is None else format(span.trace_id, "032x")
+            answer = {
+                "record_id": record.record_id,
+                "trace_id": trace_id,
+                "metric": metric,
+                "score": float(score.value),
+            }
+            self._evidence.append(answer | {name: bounded(text, _MAX_TEXT) for name, text in texts.items() if text})
         self._latest.append(tuple(failing))
         if len(self._latest) > _WINDOW:
             self._before.append(bool(self._latest.popleft()))
@@ -149,7 +135,6 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
             + (f" ({counts})" if counts else ""),
             share=share,
             usual=usual,
-            answers=_WINDOW,
             by_metric=dict(by_metric),
             evidence=tuple(self._evidence),
         )

@@ -134,8 +134,8 @@ def configure(
     options: dict[str, Any] = {} if budget is None else {"budget": budget}
     with in_use.setting_up:
         backends: list[Any] = [
-            emitter_class(name).at(address, capture_content=settings.capture_content)
-            for name, address in {"phoenix": phoenix, "mlflow": mlflow}.items()
+            emitter_class(name)(**{argument: address}, capture_content=settings.capture_content)
+            for name, argument, address in (("phoenix", "base_url", phoenix), ("mlflow", "tracking_uri", mlflow))
             if address is not None
         ]
         is_ours = settings.enabled and not _application_has_provider()

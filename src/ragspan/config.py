@@ -61,14 +61,7 @@ FUNCTION_NAME = Rule(
     "module:function, such as 'privacy:mask'",
     lambda name: all(part.isidentifier() for part in (*name.rpartition(":")[0].split("."), name.rpartition(":")[2])),
 )
-_JUDGE = Rule(
-    "a judge's name, such as 'overlap' or 'openai:gpt-4o-mini', or several with commas between them",
-    lambda name: name.strip(", "),
-)
-_METRICS = Rule("one or more names of metrics, such as 'faithfulness,completeness'", bool)
-_NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _ANYTHING = Rule("any text", lambda _: True)
-_WEBHOOK = Rule("an address that begins with http:// or https://", lambda url: url.startswith(("http://", "https://")))
 _Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
 
@@ -88,13 +81,6 @@ _GENAI_PLACES = {"no_content": False, "span_only": "spans", "event_only": "event
 _genai_content = _word(  # a boolean in early versions, a place in later ones
     {**_BOOLEANS, **_GENAI_PLACES}, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT"
 )
-
-
-def _address(name: str, value: str) -> str:
-    if value.partition("://")[2]:
-        return value
-    # The value is not shown: it may be a part of an address, with its password.
-    raise ConfigurationError(f"{name} should be an address, such as 'nats://broker:4222'")
 
 
 def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
@@ -161,7 +147,6 @@ class Settings:
         DEFAULT_JUDGE,
         "`overlap`, the embedded judge, or a provider and a model such as `anthropic:claude-haiku-4-5`: "
         "[judges](judges.md). Several with commas between them are [a jury](judges.md#a-jury).",
-        _JUDGE,
     )
     judge_base_url: str | None = _row(
         None,
@@ -204,9 +189,7 @@ class Settings:
     metrics: tuple[str, ...] = _row(
         DEFAULT_METRICS,
         "Names of [metrics](metrics.md), separated by commas; also of [other packages](own-parts.md#a-name-for-it).",
-        _METRICS,
     )
-    causes: bool = _row(True, "Look for [why an answer failed](causes.md) in all retrieved documents.")
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
         "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",
@@ -238,19 +221,16 @@ class Settings:
         ("otel",),
         "`otel` and `console`; with the extra of its name also [a tool's](tracing-tools.md), such as "
         "`otel,phoenix`. `configure()` uses `console` where no exporter is named.",
-        _NAMES,
         kind=lambda text: _listed(text.lower()),
     )
     sink: str | None = _row(
         None,
         "`nats://broker:4222` sends records to the workers of a [fleet](fleet.md) instead of scoring them here.",
-        read=_address,
         secret=True,
     )
     alert_webhook: str | None = _row(
         None,
         "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
-        _WEBHOOK,
         secret=True,
     )
     spans: SpanStyle = _row(
@@ -278,7 +258,6 @@ class Settings:
         None,
         "`module:function`: runs over [all text](attributes.md#redaction) before judges, emitters and sinks see "
         "it. If it fails, the record is dropped.",
-        FUNCTION_NAME,
     )
     explanations: bool | None = _row(
         None,
@@ -326,12 +305,12 @@ def settings_with(**given: Any) -> Settings:
     judge = given.get("judge")
     if isinstance(judge, (list, tuple)) and all(isinstance(one, str) for one in judge):
         given["judge"] = ",".join(judge)
-    texts = {name: given.pop(name) for name in ("judge", "metrics") if isinstance(given.get(name), str)}
-    for name, text in texts.items():
-        VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)  # refused by the argument's name
-    variables = {f"{_PREFIX}{name.upper()}": text for name, text in texts.items()}
-    others = {name: value for name, value in given.items() if value is not None and name != "judge"}
-    return replace(Settings.from_environment({**os.environ, **variables}), **others)
+    for name in ("judge", "metrics"):
+        if isinstance(text := given.get(name), str):
+            given[name] = VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)
+    if not isinstance(given.get("judge"), str):
+        given.pop("judge", None)
+    return replace(Settings.from_environment(), **{name: value for name, value in given.items() if value is not None})
 
 
 # Single variables

@@ -163,7 +163,8 @@ def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emi
 
 def sink_from(settings: Settings) -> RecordSink:
     """A new sink for the address in `settings.sink`, from the package for its scheme. No error contains its password."""
-    scheme = (settings.sink or "").partition("://")[0].lower()
+    scheme, is_address, _ = (settings.sink or "").partition("://")
+    scheme = scheme.lower() if is_address else ""
     missing = (
         f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
         f"{meant(scheme, part_names('ragspan_sink'))}; for nats:// and tls://: pip install 'ragspan[nats]'"

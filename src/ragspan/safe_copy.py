@@ -44,11 +44,6 @@ def by_class(call: Callable[[type], _T]) -> Callable[[type], _T]:
     return remembering  # type: ignore[no-any-return]
 
 
-def own_of(kind: type, name: str) -> Any:
-    """What the class itself has under this name, unbound; None if it has nothing of its own."""
-    return _CLASS_DICT(kind).get(name)
-
-
 def in_class(kind: type, name: str) -> Any:
     """What the class itself, or the nearest of its bases, has under this name, unbound; None if there is nothing."""
     return next((own[name] for base in bases_of(kind) if name in (own := _CLASS_DICT(base))), None)
@@ -336,10 +331,9 @@ class ObjectFields(dict[str, Any]):
 
 
 OPAQUE = Opaque()
+"""Also stands for a text that is too long to matter where it lies."""
 CUT = Opaque()
 """Stands for what is left out because the payload is too deep or too large."""
-LONG_TEXT = Opaque()
-"""Stands for a text that is too long to matter where it lies."""
 
 
 Reader: TypeAlias = Callable[["Copying", Any, int], Snapshot]
@@ -367,8 +361,7 @@ class Snapshots:
         self._marks = frozenset(marks)
         self._by_base = [*readers.items(), *_COMMON.items()]
         self._hidden = hidden
-        self.known: dict[type, Reader] = {}
-        """The readers of the exact types that were met."""
+        self.reader_of = by_class(self._find)
         self._in_steps = in_steps
 
     def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:
@@ -402,8 +395,7 @@ class Snapshots:
         log.parts += copying.parts
         return snapshot
 
-    def find(self, kind: type) -> Reader:
-        """The reader for a type that was not met before."""
+    def _find(self, kind: type) -> Reader:
         bases, is_dataclass = bases_of(kind), dataclass_fields(kind) is not None
         reader = next((read for base, read in self._by_base if any(base is one for one in bases)), None)
         if is_dataclass and class_name(kind) in self._hidden:
@@ -412,20 +404,16 @@ class Snapshots:
             reader = _read_scalar
         elif reader is None:
             reader = _read_state if is_dataclass else lambda _, value, __: Opaque(id(value))
-        if len(self.known) >= _MAX_CLASSES:
-            self.known.clear()
-        self.known[kind] = reader
         return reader
 
 
 class Copying:
     """Copies one payload; readers call it for what is inside."""
 
-    __slots__ = ("_known", "_left", "_snapshots", "kept", "parts", "texts", "whole")
+    __slots__ = ("_left", "_reader_of", "kept", "parts", "texts", "whole")
 
     def __init__(self, snapshots: Snapshots, log: Any, whole: bool) -> None:  # noqa: FBT001  made at most events
-        self._snapshots = snapshots
-        self._known = snapshots.known
+        self._reader_of = snapshots.reader_of
         self._left = _MAX_NODES if whole else MAX_NODES_OF_STEP
         self.parts = 1
         """How much the containers of the snapshot hold."""
@@ -438,11 +426,11 @@ class Copying:
         kind = type(value)
         if kind is str:
             if not self.whole and len(value) > _MAX_TEXT_OF_STEP:
-                return LONG_TEXT
+                return OPAQUE
             self.texts[id(value)] = value
             return value
         try:
-            return (self._known.get(kind) or self._snapshots.find(kind))(self, value, depth)
+            return self._reader_of(kind)(self, value, depth)
         except Exception:  # noqa: BLE001  a list that another thread is changing; the rest of the payload stays readable
             return Opaque(id(value))
 
@@ -488,16 +476,14 @@ class Copying:
             first = items[0]
             if id((items_of(first) or [None])[0] if is_list(first) else first) in self.kept:  # a document, with a score
                 return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
-        self._left -= len(copies)
-        if len(items) <= _FEW:
-            return copies
-        if not self.whole:
-            rest = [] if _DULL.issuperset(map(type, copies)) else items[_FEW:_MAX_ITEMS]
-        elif len(items) <= _TAIL:
-            rest = items[_FEW:]
-        else:
+        rest = items[_FEW:_MAX_ITEMS]
+        if rest and not self.whole and _DULL.issuperset(map(type, copies)):
+            rest = []
+        elif self.whole and len(items) > _TAIL:
             copies, rest = [CUT], items[-_TAIL:]
-        self._left -= len(rest)
+        self._left -= len(copies) + len(rest)
+        if not rest:
+            return copies
         return copies + self._copies(rest, depth + 1)
 
     def _copies(self, items: Sequence[Any], depth: int) -> list[Snapshot]:

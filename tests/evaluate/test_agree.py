@@ -67,7 +67,6 @@ def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(run, table, tmp
     for figure in (figures["auroc"], figures["balanced_accuracy"]):
         assert (figure["value"], figure["upper"]) == (1.0, 1.0)
         assert figure["lower"] < 0.6
-    assert "context_adherence leaves 1 of 5 open" in done.stdout
     assert figures["missing_labels"] > 50
 
 

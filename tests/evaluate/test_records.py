@@ -108,13 +108,13 @@ def test_a_row_becomes_a_record_with_all_that_it_has(rows):
     assert record.metadata == {"model": "m", "tenant": "t"}
 
 
-def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
+def test_records_are_taken_as_they_are_and_as_json_by_their_names(rows):
     (as_it_is, row), _ = read(RECORD, rows[0])
-    (as_json,), reader = read(json.loads(RECORD.to_json()))
+    ((as_json,), _) = read(json.loads(RECORD.to_json()))
 
     assert (as_it_is.record, row.record.record_id) == (RECORD, "a")
-    assert as_json.record == RECORD
-    assert reader.columns_read == "reading records as RagRecord.to_json writes them"
+    for name in ("record_id", "question", "contexts", "response"):
+        assert getattr(as_json.record, name) == getattr(RECORD, name)
 
 
 @pytest.mark.parametrize(

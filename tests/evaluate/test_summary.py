@@ -38,14 +38,13 @@ def test_the_summary_is_of_the_scores_alone():
     ("run", "line"),
     [
         ({"done": 50}, "50 rows (50%) · 5.0 rows/s\n"),
-        ({"done": 0, "is_reading": True, "screened": 20}, "20 rows read by the embedded judge (50%)\n"),
         ({"done": 50, "outage": "waiting for the judge"}, "50 rows (50%) · waiting for the judge\n"),
         ({"done": 50, "resumed": 50}, "50 rows (50%)\n"),
     ],
 )
 def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, run, line):
     file = io.StringIO()
-    usual = {"share_done": 0.5, "is_reading": False, "screened": 0, "resumed": 0, "outage": None}
+    usual = {"resumed": 0, "outage": None, "table": SimpleNamespace(share_read=lambda row: row / 100)}
     with progress_on_stderr(file=file, clock=clock) as display:
         clock.advance(10)
         display(SimpleNamespace(**usual | run, counts=SimpleNamespace(done=run["done"])))

@@ -67,7 +67,6 @@ def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, messa
     ("name", "options", "message"),
     [
         ("openai:m", {"timeuot": 3}, "'openai:m' cannot be made: TypeError: .* unexpected keyword argument 'timeuot'"),
-        ("openai:m", {"client": KEY}, "client= brings its own endpoint"),
         ("openai:m", {"timeout": KEY}, "timeout is a text, but should be a number of seconds"),
         ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import MetricFailure
@@ -27,7 +28,7 @@ async def test_a_schema_that_is_refused_is_replaced_by_json_mode_for_good(fake_o
     judge = openai_judge()
 
     assert (await ContextAdherence(judge).score(super_bowl)).value == 1.0
-    assert (await ContextAdherence(judge).score(super_bowl)).value == 1.0
+    assert (await ContextAdherence(judge).score(replace(super_bowl))).value == 1.0
 
     kinds = [request["response_format"]["type"] for request in fake_openai.requests]
     assert kinds == ["json_schema", "json_object", "json_object"]
@@ -42,7 +43,7 @@ async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(f
     fake_openai.answer = answer
     judge = openai_judge()
     await ContextAdherence(judge).score(super_bowl)
-    await ContextAdherence(judge).score(super_bowl)
+    await ContextAdherence(judge).score(replace(super_bowl))
 
     kinds = [request["response_format"]["type"] for request in fake_openai.requests]
     assert kinds == ["json_schema", "json_object", "json_schema"]

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
-import openai
 import pytest
 
-from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges import OpenAIJudge
+from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.parts import PARTS, schema_of
 
 # What a request holds
@@ -23,15 +21,6 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert request["response_format"]["type"] == "json_schema"
     assert request["response_format"]["json_schema"]["strict"] is True
     assert request["response_format"]["json_schema"]["schema"] == schema_of([PARTS["grounding"]])
-
-
-# Keys and arguments
-
-
-async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
-    async with openai.AsyncOpenAI(api_key="theirs") as client:
-        with pytest.raises(ConfigurationError, match="client= brings its own endpoint"):
-            OpenAIJudge("gpt-4o-mini", client=client, base_url=fake_openai.base_url)
 
 
 # Endpoints that understand less

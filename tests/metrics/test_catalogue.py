@@ -30,7 +30,7 @@ class Brevity:
 @dataclass(frozen=True)
 class Asks:
     judge: object
-    causes: bool = True
+    polls: int = 3
     name: str = "asks"
 
     async def score(self, record):
@@ -60,13 +60,13 @@ def hhem(register):
 
 
 def test_metrics_of_other_packages_have_names_and_get_what_they_take(others):
-    settings = Settings.from_environment({"RAGSPAN_METRICS": "brevity,asks", "RAGSPAN_CAUSES": "false"})
+    settings = Settings.from_environment({"RAGSPAN_METRICS": "brevity,asks", "RAGSPAN_JUDGE_POLLS": "1"})
     judge = FakeJudge()
 
     short, asks = metrics_from(settings, judge=judge)
 
     assert short == Brevity()
-    assert (asks.judge, asks.causes) == (judge, False)
+    assert (asks.judge, asks.polls) == (judge, 1)
     assert metric_names() == [*BUILT_IN, "asks", "brevity", "broken"]
 
 

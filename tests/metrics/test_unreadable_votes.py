@@ -33,7 +33,7 @@ class Model:
 
 
 async def share_that_passes(**odds):
-    metric = ContextAdherence(LLMJudge(Model(7, **odds), name="m"), causes=False)
+    metric = ContextAdherence(LLMJudge(Model(7, **odds), name="m"))
     records = (RagRecord(question="q", contexts=["a"], response=f"It is {at}.") for at in range(ANSWERS))
     outcomes = [await metric.score(record) for record in records]
     return sum(isinstance(one, Score) and one.label == "pass" for one in outcomes) / ANSWERS

@@ -8,7 +8,6 @@ import pytest
 from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, record_of, supports, tool
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog, documents
 
-from ragspan.capturing.log import EventKind
 from ragspan.request.contents import Call, PayloadMessage
 
 
@@ -162,7 +161,6 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, f"{PUMP}\n{QUESTION}")), "unmarked_text"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, QUESTION)), None),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [PayloadMessage("system", RULES), ASKED])), None),
-        (lambda log: (log.steps(QUESTION, []), log.steps([], RULES), log.says(ANSWER, f"{RULES}\n{QUESTION}")), None),
         (
             lambda log: (log.searches(PUMP), log.says(ANSWER, "Die Pumpe hat drei Jahre Garantie ab dem Kauf.")),
             "unmarked_text",
@@ -214,17 +212,3 @@ def test_a_model_that_failed_is_not_behind_an_answer():
     log.says(ANSWER, f"{PUMP}\n{QUESTION}\nGo on:\n{begun}")
 
     assert log.answers(ANSWER).contexts == [PUMP]
-
-
-def test_documents_that_a_step_was_given_by_steps_inside_it_are_its_result():
-    found = documents(PUMP, FILTER)
-    log = WrittenLog()
-    log.log.note(EventKind.START, "search", 0, QUESTION, "step")
-    log.log.note(EventKind.START, "rank", "search", found, "step")
-    log.log.note(EventKind.END, "rank", None, "ranked")
-    log.log.note(EventKind.END, "search", None, found)
-    log.says(ANSWER, f"{FILTER}\n{PUMP}\n{QUESTION}")
-
-    record = log.ends(ANSWER)
-
-    assert [(context.text, context.rank) for context in record.contexts] == [(FILTER, 1), (PUMP, 0)]

@@ -17,7 +17,6 @@ class Letter:
     """Something to deliver."""
 
     text: str
-    key: str
     size: int = 100
 
 
@@ -59,7 +58,7 @@ class PostOffice(ScoreWriter):
 
     def items_of(self, scored, span):
         return [
-            Letter(f"{metric}={outcome.value}", f"{span.span_id} {metric}")
+            Letter(f"{metric}={outcome.value}")
             for metric, outcome in scored.outcomes.items()
             if isinstance(outcome, Score)
         ]
@@ -100,16 +99,8 @@ def make_scored():
 
 
 @pytest.fixture
-def letter():
-    def make(text, key=None, size=100):
-        return Letter(text, key or text, size)
-
-    return make
-
-
-@pytest.fixture
-def letters(letter):
-    return lambda texts: [letter(text) for text in texts]
+def letters():
+    return lambda texts: [Letter(text) for text in texts]
 
 
 @pytest.fixture

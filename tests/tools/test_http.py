@@ -9,8 +9,8 @@ import pytest
 from forked import in_child
 from servers.scores import ScoreServer
 
-from ragspan.tools import BatchRejected, Unavailable
-from ragspan.tools.http import MAX_REPLY, Endpoint, HttpClient, ServerError
+from ragspan.tools import BatchRejected, ExportError, Unavailable
+from ragspan.tools.http import MAX_REPLY, Endpoint, HttpClient
 
 
 class Server(ScoreServer):
@@ -80,7 +80,7 @@ def test_a_server_that_takes_nothing_now_is_unavailable(server, call, reply, rea
 
 @pytest.mark.parametrize(
     ("status", "failure"),
-    [(400, BatchRejected), (413, BatchRejected), (422, BatchRejected), (500, ServerError), (403, Unavailable)],
+    [(400, BatchRejected), (413, BatchRejected), (422, BatchRejected), (500, ExportError), (403, Unavailable)],
 )
 def test_a_status_says_whether_the_batch_or_the_server_is_the_reason(server, call, status, failure):
     server.script.append((status, '{"error": "a user\'s words"}'))

@@ -147,35 +147,6 @@ def test_what_is_written_when_and_how_it_ends(make_queue, clock, letters, option
     }
 
 
-def look(queue, clock, result, *, after=0.0):
-    clock.advance(after)
-    queue.settle(queue.take(), [result])
-
-
-def test_a_later_item_of_a_key_replaces_the_one_that_waits(make_queue, clock, letter):
-    queue = make_queue()
-    first = queue.put([letter("first", key="span")])
-    look(queue, clock, SpanNotFound())
-    second = queue.put([letter("second", key="span"), letter("other")])
-    assert [status.state() for status in (first, second)] == ["lost", "waiting"]
-
-    assert run(queue, clock, refuse_nothing) == [(0, ["second", "other"])]
-    assert queue.stats().dropped == {"replaced": 1}
-    assert [status.state() for status in (first, second)] == ["lost", "settled"]
-
-
-@pytest.mark.parametrize("result", [Delivered(), Failed()])
-def test_a_later_item_of_a_key_in_flight_comes_after_it(make_queue, clock, letter, result):
-    queue = make_queue()
-    queue.put([letter("first", key="span")])
-    batch = queue.take()
-    queue.put([letter("second", key="span")])
-    queue.settle(batch, [result])
-
-    assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["second"]]
-    assert (queue.stats().delivered, queue.stats().dropped) == (1, {"replaced": 1})
-
-
 REPLIES = st.one_of(
     st.lists(st.sampled_from([Delivered(), SpanNotFound(), Failed(), Rejected("no")]), max_size=4),
     st.sampled_from([Unavailable("away"), BatchRejected("no"), RuntimeError()]),
@@ -194,7 +165,7 @@ def test_every_item_ends_exactly_once_whatever_happens(steps, queue_bytes, batch
     number = 0
     for step in steps:
         if isinstance(step, int):
-            queue.put([Numbered(number + place) for place in range(step)])
+            queue.put([Numbered() for _ in range(step)])
             number += step
         elif isinstance(step, float):
             now[0] += step
@@ -211,9 +182,6 @@ def test_every_item_ends_exactly_once_whatever_happens(steps, queue_bytes, batch
 
 class Numbered:
     size = 1
-
-    def __init__(self, number):
-        self.key = number % 3
 
 
 def test_a_queue_that_closes_tries_each_item_once_more(make_queue, letters):

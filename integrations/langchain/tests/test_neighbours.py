@@ -56,7 +56,13 @@ def is_cut_short(outcome):
     return any("JsonPointerException" in piece for piece in outcome[0])
 
 
-@pytest.mark.parametrize("kind", LISTENERS)
+KINDS = [
+    kind if kind in {"inline and async", "LangSmith"} else pytest.param(kind, marks=pytest.mark.slow)
+    for kind in LISTENERS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_with_ragspan_and_without_all_is_the_same(program, kind):
     before, after = CollectingSink(), CollectingSink()

@@ -118,9 +118,8 @@ def table(monkeypatch):
     return table
 
 
-@pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 15_000)])
-def test_what_waits_is_bounded_and_the_oldest_goes_first(table, captured, monkeypatch, limit, value):
-    monkeypatch.setattr(table, limit, value)
+def test_what_waits_is_bounded_and_the_oldest_goes_first(table, captured, monkeypatch):
+    monkeypatch.setattr(table, "max_bytes", 15_000)
 
     def answer(state: RagState):
         interrupt("Go on?")

@@ -13,10 +13,10 @@ from ragspan.capturing.log import EventKind as EventKind
 from ragspan.capturing.log import RequestLog as RequestLog
 from ragspan.capturing.log import RunKey as RunKey
 from ragspan.capturing.log import TokenStream as TokenStream
-from ragspan.capturing.nested import OuterRun as OuterRun
-from ragspan.capturing.nested import add_request_finder as add_request_finder
 from ragspan.capturing.open_requests import MAX_RUNS as MAX_RUNS
 from ragspan.capturing.open_requests import OpenRequests as OpenRequests
+from ragspan.capturing.open_requests import OuterRun as OuterRun
+from ragspan.capturing.open_requests import add_request_finder as add_request_finder
 from ragspan.safe_copy import CUT as CUT
 from ragspan.safe_copy import MAX_BLOCKS as MAX_BLOCKS
 from ragspan.safe_copy import MAX_NODES_OF_STEP as MAX_NODES_OF_STEP

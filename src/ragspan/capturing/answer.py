@@ -305,7 +305,7 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
 
 def _readable(given: Any) -> list[RetrievedContext] | None:
     """These objects as contexts, without those that cannot be read; None if not one of them can."""
-    items = _guarded(_at_most, given, "contexts")
+    items = _guarded(given_items, given, MAX_CONTEXTS)
     if items is None:
         _guarded(as_contexts, given)  # which says why
         return None
@@ -314,16 +314,8 @@ def _readable(given: Any) -> list[RetrievedContext] | None:
 
 
 def _background(given: Any) -> tuple[Background, ...]:
-    items = _at_most(given, "background")
+    items = given_items(given, MAX_CONTEXTS)
     return as_background(given if items is None else items)
-
-
-def _at_most(given: Any, what: str) -> list[Any] | None:
-    """These items, of a generator without end as many as a record holds; None if there are none to take."""
-    items = given_items(given, MAX_CONTEXTS + 1)
-    if items is not None and len(items) > MAX_CONTEXTS:
-        _log.report(what, "an answer has more than %d texts of its %s: the others are left out", MAX_CONTEXTS, what)
-    return items and items[:MAX_CONTEXTS]
 
 
 def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:

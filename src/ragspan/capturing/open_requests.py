@@ -1,12 +1,8 @@
 """The requests of one sink that are open.
 
-Guarantees:
-
-- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. A finaliser that
-  ends a dropped stream may run at any point, in any thread.
-- A request is forgotten when it is over, even if its inner runs have not ended: cancelled runs get no end event. A request
-  that never ends is submitted as abandoned after a while, or when too many are open.
-- One request gives one capture.
+Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context: a finaliser that ends a
+dropped stream may run at any point, in any thread. One request gives one capture, and is forgotten when it is over, even if its
+inner runs have not ended: cancelled runs get no end event.
 """
 
 from __future__ import annotations
@@ -15,27 +11,42 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from time import time_ns
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import Answer, enclosing_answer
-from ragspan.capturing.log import NESTED, Fold, Grow, RequestLog, RunKey, nested_logs
-from ragspan.capturing.nested import OuterRun, begin_inside, request_around
+from ragspan.capturing.log import NESTED, Fold, Grow, NestedLog, RequestLog, RunKey, nested_logs
 from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
-MAX_RUNS: Final = 50_000
-"""A request with more runs is given up."""
-_MAX_OPEN = 10_000
-"""Requests that may be open at the same time; the oldest is given up beyond."""
-_MAX_NS = 4 * 3600 * 10**9
-"""After which a request is given up."""
+MAX_RUNS: Final = 50_000  # a request with more runs is given up
+_MAX_OPEN = 10_000  # requests that may be open at the same time; the oldest is given up beyond
+_MAX_NS = 4 * 3600 * 10**9  # after which a request is given up
 _NS_BETWEEN_LOOKS = 60 * 10**9
 
 LiveRun = TypeVar("LiveRun")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
+
+
+class OuterRun(NamedTuple):
+    """A run of another integration's request, in which something happens."""
+
+    log: RequestLog
+    run: RunKey
+
+
+Finder: TypeAlias = Callable[[RecordSink], OuterRun | None]
+"""Finds the live run that the caller is in, of a request for this sink."""
+
+_finders: list[Finder] = []
+
+
+def add_request_finder(find: Finder) -> None:
+    """Have the requests of other integrations ask this one where they are."""
+    if find not in _finders:
+        _finders.append(find)
 
 
 class EndedRuns:
@@ -90,8 +101,7 @@ class OpenRequests(Generic[LiveRun]):
         on_end: Callable[[RequestLog], None] | None = None,
     ) -> None:
         self.sink = sink
-        self.live: dict[RunKey, LiveRun] = {}
-        """The runs that have not ended, by their keys."""
+        self.live: dict[RunKey, LiveRun] = {}  # the runs that have not ended, by their keys
         self.ended = _ended
         self._fold = fold
         self._grow = grow
@@ -104,8 +114,12 @@ class OpenRequests(Generic[LiveRun]):
 
     def within(self) -> OuterRun | Answer | None:
         """What the caller is in, the nearer of both: a run of another framework's request, or a `ragspan.capture` block."""
-        found, answer = request_around(self.sink), enclosing_answer()
-        return found if found is not None and (found.log.grouped or answer is None) else answer
+        answer = enclosing_answer()
+        for find in _finders if len(_finders) > 1 else ():  # else no other integration is there
+            found = find(self.sink)
+            if found is not None and not found.log.over and (found.log.grouped or answer is None):
+                return found
+        return answer
 
     def begin(self, run: RunKey, within: OuterRun | Answer | None) -> RequestLog | None:
         """The log of a run that nothing followed is around: a new one, or one of what the caller is within.
@@ -117,12 +131,24 @@ class OpenRequests(Generic[LiveRun]):
             return None
         if within is not None:
             if isinstance(within, OuterRun):
-                return begin_inside(within, run, self, lambda: self._new_log(grouped=True), self._end)
+                return self._begin_inside(within, run)
             return within.part(self, lambda: self._new_log(grouped=True), self._end)
         log = self._new_log()
         if context:
             log.anchor = current_anchor(context)
         return log
+
+    def _begin_inside(self, outer: OuterRun, run: RunKey) -> RequestLog:
+        """The log of what is noted inside of another framework's request, where this run begins; it ends with that request."""
+        inside: dict[int, NestedLog] = outer.log.about.setdefault(NESTED, {})
+        inner = inside.get(id(self))
+        if inner is None:
+            made = NestedLog(self._new_log(grouped=True), self._end, {})
+            inner = inside.setdefault(id(self), made)
+            if inner is not made:  # another thread was first
+                self._end(made.log)
+        inner.around[run] = outer.run
+        return inner.log
 
     def follow(self, log: RequestLog, key: RunKey, run: LiveRun) -> None:
         """Note that a run is live."""

@@ -1,8 +1,4 @@
-"""`ragspan doctor`: for somebody who sees no scores and has five minutes.
-
-`examination` reads the settings and sends one real record through everything that the application would use. Each fact is
-one finding, with what to do about it.
-"""
+"""`ragspan doctor`, for somebody who sees no scores: each fact is one finding, with what to do about it."""
 
 from __future__ import annotations
 

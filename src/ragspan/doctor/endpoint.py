@@ -1,20 +1,14 @@
-"""What one exchange with an OTLP endpoint shows of it.
-
-An exporter reports success also for a redirect, which it does not follow, for a web page, and for spans that the receiver
-rejects. So the endpoint's own reply is kept beside what the exporter says.
-"""
+"""What one exchange with an OTLP endpoint shows of it: an exporter reports success also for a redirect, a web page and rejected spans."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ragspan.addresses import cause_in, cause_of, shown_url
 from ragspan.config import variable
 from ragspan.doctor import Finding, finding
-from ragspan.telemetry.environment import GRPC_PORT, HTTP_PORT
 
 if TYPE_CHECKING:
     import requests
@@ -43,10 +37,12 @@ _ADVICE: Mapping[int, str] = {
 }
 """By the status of a reply."""
 _HINTS: Mapping[str, str] = {
+    "UNAUTHENTICATED": _KEY,
+    "PERMISSION_DENIED": _KEY,
     "address that begins with": "write it as http://localhost:4318",
     "is not trusted": "name the file of your certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE",
     "no TLS": "does the address have to begin with http:// in place of https://?",
-    "cannot be resolved": "a name of a container network is known only inside of it",
+    "SSL": "begin the address with http:// if the receiver uses no TLS: without it, gRPC uses TLS",
 }
 """By words of why a connection failed."""
 
@@ -75,7 +71,9 @@ def endpoint_finding(exchange: Exchange, complaints: Sequence[str]) -> Finding:
     said = complaints[-1] if complaints else repr(exchange.error or "the exporter does not say why")
     why = (exchange.error and cause_of(exchange.error)) or cause_in(said)
     found = f"{url} cannot be reached: {why}" if why else f"{url} does not accept them: {said}"
-    return finding("endpoint", "endpoint_unreachable", "failed", found, _advice_on(exchange.url, f"{why} {said}"))
+    usual = "start the receiver, or correct the address and its port (4318 for http/protobuf, 4317 for grpc)"
+    advice = next((hint for words, hint in _HINTS.items() if words in f"{why} {said}"), usual)
+    return finding("endpoint", "endpoint_unreachable", "failed", found, advice)
 
 
 def _of_reply(reply: requests.Response, url: str) -> Finding:
@@ -110,19 +108,3 @@ def _rejected(reply: requests.Response) -> str:
         return ""
     said = f", but the receiver rejected the data: {partial.error_message[:_SHOWN]}"
     return said if partial.rejected_spans else ""
-
-
-def _advice_on(url: str, said: str) -> str:
-    """What may be wrong at an address from which no reply came."""
-    if "UNAUTHENTICATED" in said or "PERMISSION_DENIED" in said:
-        return _KEY
-    if hint := next((hint for words, hint in _HINTS.items() if words in said), None):
-        return hint
-    port = urlsplit(url if "://" in url else f"//{url}").netloc.rpartition(":")[2]
-    if port == str(GRPC_PORT):
-        return "4317 is the usual port of OTLP over gRPC: use port 4318, or set OTEL_EXPORTER_OTLP_PROTOCOL=grpc"
-    if port == str(HTTP_PORT) and "StatusCode" in said:
-        return "4318 is the usual port of OTLP over HTTP: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
-    if "SSL" in said:
-        return "begin the address with http:// if the receiver uses no TLS: without it, gRPC uses TLS"
-    return "start the receiver, or correct the address; in a container, localhost is the container itself"

@@ -1,10 +1,6 @@
-"""Makes the checks in order, each within its time.
+"""Makes the checks in order, each within its time: what hangs stays in a daemon thread, and the finding says so.
 
-Guarantees:
-- A check ends when its time is up. What hangs stays in a daemon thread, and the finding says so. Only the import of the
-  judge's libraries has no limit.
-- What a check raises becomes a finding without a traceback.
-- No finding has a secret in it.
+What a check raises becomes a finding without a traceback, and no finding has a secret in it.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ from ragspan.doctor.record import DOCS, captured_logs, new_record, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
 from ragspan.judges.judge_protocols import Judge
-from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
@@ -116,21 +111,20 @@ def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) 
 def _switched_off(settings: Settings | None) -> Iterator[Finding]:
     for words in without_effect():
         yield finding("settings", "without_effect", "warning", words, f"{DOCS}/settings.md lists the variables")
-    failed: dict[str, tuple[str, str]] = {}
-    if settings is not None and not settings.enabled:
-        words = "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored"
-        failed["turned_off"] = (words, "unset it, or set it to true")
-    if settings is not None and settings.sample_rate == 0:
-        advice = "set it to the share of answers that you want scored, such as 0.1"
-        failed["sample_rate_zero"] = ("RAGSPAN_SAMPLE_RATE is 0: no answer is scored", advice)
-    if sdk_is_disabled():
-        failed["sdk_disabled"] = ("OTEL_SDK_DISABLED is true: no spans are made, and so no scores", "unset it")
     sampler = variable("OTEL_TRACES_SAMPLER") or ""
-    if sampler.endswith("always_off"):
-        words = f"OTEL_TRACES_SAMPLER is {sampler}: no answer is scored"
-        failed["sampler_keeps_none"] = (words, "set it to parentbased_always_on")
-    for code, (words, advice) in failed.items():
-        yield finding("settings", code, "failed", words, advice)
+    off = {
+        "turned_off": (settings is not None and not settings.enabled, "RAGSPAN_ENABLED turns ragspan off", "unset it"),
+        "sample_rate_zero": (
+            settings is not None and settings.sample_rate == 0,
+            "RAGSPAN_SAMPLE_RATE is 0",
+            "raise it",
+        ),
+        "sdk_disabled": (sdk_is_disabled(), "OTEL_SDK_DISABLED is true", "unset it"),
+        "sampler_keeps_none": (sampler.endswith("always_off"), f"OTEL_TRACES_SAMPLER is {sampler}", "unset it"),
+    }
+    for code, (is_off, words, advice) in off.items():
+        if is_off:
+            yield finding("settings", code, "failed", f"{words}: no answer is scored", advice)
     if sampler.endswith("traceidratio"):
         share = variable("OTEL_TRACES_SAMPLER_ARG") or "1"
         found = f"OTEL_TRACES_SAMPLER keeps {share} of all traces: answers of the others are not scored"
@@ -199,8 +193,6 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
 
 _SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are not secrets, and would be found in any word
 _LONGEST_TEXT = 600
-_OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW|LANGFUSE|LANGSMITH|LANGCHAIN|DD)_.*|.*_proxy", re.IGNORECASE)
-_OF_PROVIDERS = frozenset(key for preset in PRESETS.values() for key in preset.keys)
 _HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET|OPTIONS")
 _HIDDEN = re.compile(r"\bsk-[\w*-]+")
 _OPTIONS = "RAGSPAN_JUDGE_OPTIONS"
@@ -226,8 +218,6 @@ def secrets_hider() -> Callable[[str], str]:
 
 def _secrets() -> Iterator[str]:
     for name, value in process_environment().items():
-        if not (_OURS.fullmatch(name) or name in _OF_PROVIDERS):
-            continue
         if name == _OPTIONS:
             with contextlib.suppress(ConfigurationError):
                 yield from texts_in(Settings.from_environment({name: value}).judge_options)

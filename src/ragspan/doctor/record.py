@@ -45,10 +45,6 @@ DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
 _SCORING, _WAITING, _SENDING, _SHUTTING_DOWN = 0.5, 0.85, 0.25, 0.05  # shares of the time
 _TRYING = 2.0  # seconds
 _KEPT_LINES = 20
-_LOGGED = (
-    "your application will log the same; for a tool that takes no metrics or logs set OTEL_METRICS_EXPORTER=none and "
-    "OTEL_LOGS_EXPORTER=none"
-)
 _SLOW = "it is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit"
 _ADVICE = {
     "timeout": _SLOW,
@@ -115,9 +111,6 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
     found += [_scored(result, complaints), *by_tools]
     if any(each.state == "failed" for each in found):  # which says why the record does not arrive
         return found
-    if all(each.state == "ok" for each in found):
-        said = (f"ragspan logged: {line}" for line in dict.fromkeys(complaints))
-        found += [finding("record", "logged", "warning", line, _LOGGED) for line in said]
     if not is_sent:
         return [*found, _not_sent(settings)]
     return [*found, _arrived(record, result.span if isinstance(result, ScoredRecord) else None, root)]
@@ -173,11 +166,9 @@ def captured_logs() -> Iterator[list[str]]:
 def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:
     """The exporter as the environment configures it, except that it tries no longer than `seconds`."""
     make = entry.load()
-    if entry.name == "console":
-        return make(out=io.StringIO())  # not into the doctor's own output
     if entry.name not in {"otlp_proto_http", "otlp_proto_grpc"}:
-        return make()
-    if signal != "traces":  # what fails there is logged
+        return make(out=io.StringIO()) if entry.name == "console" else make()  # not into the doctor's own output
+    if signal != "traces":
         return make(timeout=seconds)
     from ragspan.tools.http import Endpoint, session_for
 
@@ -221,7 +212,10 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
     if failures and not any(isinstance(outcome, Score) for outcome in outcomes.values()):
         failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
         found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
-        return finding("judge", "judge_failed", "failed", found, _advice_on(failure))
+        other = "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
+        if "certificate is not trusted" in failure.message:
+            other = "name the file of your certificate authority in SSL_CERT_FILE"
+        return finding("judge", "judge_failed", "failed", found, _ADVICE.get(failure.error_type, other))
     found = f"{judge} answered in {seconds:.2f} s"
     used = sum((outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
     if used.requests:
@@ -232,18 +226,8 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
         found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
         advice = "its scores will mislead: use a more capable model"
         return finding("judge", "judge_fails_good_answer", "warning", found, advice)
-    if failures:
-        found += f", but not for all metrics: {failures[0].error_type}: {failures[0].message}"
-        return finding("judge", "judge_partly_failed", "warning", found, _advice_on(failures[0]))
     lists_others = "it compares words; `ragspan judges` lists language models" if judge == EMBEDDED else None
     return finding("judge", "judge_answered", "ok", found, lists_others)
-
-
-def _advice_on(failure: MetricFailure) -> str:
-    if "certificate is not trusted" in failure.message:
-        return "name the file of your certificate authority in SSL_CERT_FILE"
-    other = "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
-    return _ADVICE.get(failure.error_type, other)
 
 
 def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
@@ -262,15 +246,14 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
         for metric, each in result.outcomes.items()
         if not isinstance(each, Score)
     }
-    words = ["scored: " + ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())] if scores else []
-    if unscored:
-        words.append("without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items()))
-    if scores and not unscored:
-        return finding("record", "scored", "ok", "; ".join(words))
+    words = ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())
+    if not unscored:
+        return finding("record", "scored", "ok", f"scored: {words}")
+    words += "; without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items())
     advice = "see the judge above"
     if "budget_exhausted" in unscored.values():
         advice = "the budget allows less than one answer needs: raise it, or give Budget a fallback"
-    return finding("record", "not_scored", "failed", "; ".join(words), advice)
+    return finding("record", "not_scored", "failed", words.removeprefix("; "), advice)
 
 
 def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
@@ -295,11 +278,8 @@ def _not_sent(settings: Settings) -> Finding:
     if "console" in settings.emitters:
         found = "RAGSPAN_EMITTERS names 'console': each answer is printed with its scores"
         return finding("record", "printed", "ok", found)
-    if (why_not := why_no_spans()) is not None or variable("RAGSPAN_EMITTERS"):
-        found = f"{why_not or 'no exporter of traces is configured'}, so no score leaves the process"
-        return finding("record", "no_exporter", "failed", found, advice)
-    found = (
-        "no exporter of traces is configured: ragspan.configure() and `ragspan run` print each answer with its scores, "
-        "and nothing else is done with them"
-    )
+    why_not = why_no_spans() or "no exporter of traces is configured"
+    if why_no_spans() or variable("RAGSPAN_EMITTERS"):
+        return finding("record", "no_exporter", "failed", f"{why_not}, so no score leaves the process", advice)
+    found = f"{why_not}: ragspan.configure() and `ragspan run` only print each answer with its scores"
     return finding("record", "no_exporter", "warning", found, advice)

@@ -1,4 +1,4 @@
-"""Which answers a judge is asked about, where it is asked about a share of them only: of an engine's, and of a table's.
+"""Which answers a judge is asked about, where it is asked about a share of them only.
 
 The embedded judge reads every answer. Of each it is decided once, for all metrics, whether the judge is asked: because the answer
 is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it.
@@ -6,9 +6,7 @@ is among the most doubtful ones, or because it is drawn at random, by its trace 
 
 from __future__ import annotations
 
-import math
 import random
-from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +26,6 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name, encodable
 
 _DRAW: Final = b"ragspan.share"
-_DRAW_AMONG_EQUALS: Final = b"ragspan.share.equals"
 _RECENT: Final = 500
 """Answers whose doubts say what is doubtful here."""
 _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
@@ -121,37 +118,3 @@ class JudgeShareDecisions:
                 part, label = found
                 labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
                 self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(name), **labels}))
-
-
-class TableDecisions:
-    """The doubts of a table's rows, and which rows the judge is asked about for them. It holds some tens of bytes a row.
-
-    The judge is asked about as many of the rows that can be doubted as the share says, to one. The random part is drawn by the
-    rows' ids from those that do not count as doubtful.
-    """
-
-    def __init__(self, share: JudgeShare) -> None:
-        self._share = share
-        self._doubts, self._draws, self._ties = array("d"), array("d"), array("d")
-
-    def add(self, identity: str, doubt: float | None) -> None:
-        """Add one row by its id; NaN stands for no doubt that is known."""
-        self._doubts.append(math.nan if doubt is None else doubt)
-        self._draws.append(draw(identity, _DRAW))
-        self._ties.append(draw(f"{identity} {len(self._doubts)}", _DRAW_AMONG_EQUALS))
-
-    def asked(self) -> list[Asked | None]:
-        """Why the judge is asked about each row, in their order; None where it is not."""
-        share, rows = self._share, range(len(self._doubts))
-        found: list[Asked | None] = [None] * len(rows)
-        doubted = [row for row in rows if not math.isnan(self._doubts[row])]
-        doubted.sort(key=lambda row: (-self._doubts[row], self._ties[row]))
-        total = math.floor(share.total * len(doubted) + 0.5)
-        doubtful = min(math.floor(share.doubtful * len(doubted) + 0.5), total)
-        rest = sorted(doubted[doubtful:], key=lambda row: (self._draws[row], self._ties[row]))
-        unknown = (row for row in rows if math.isnan(self._doubts[row]) and self._draws[row] < share.random)
-        for row in (*rest[: total - doubtful], *unknown):
-            found[row] = "random"
-        for row in doubted[:doubtful]:
-            found[row] = "doubtful"
-        return found

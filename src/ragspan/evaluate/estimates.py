@@ -17,7 +17,7 @@ from ragspan.outcomes import Label
 
 LEAST_LABELS: Final = 20
 """With fewer random ones there is no estimate."""
-LEAST_IN_STRATUM: Final = 5
+_LEAST_IN_STRATUM: Final = 5
 """With fewer labels a stratum says nothing by itself."""
 _Z: Final = 1.959964
 """Of a normal distribution, 95 % are within this many standard deviations."""
@@ -60,7 +60,7 @@ def rate_by_labels(failing: Stratum, passing: Stratum) -> RateEstimate | None:
     Where one of them has few labels both are one stratum, and the metric's word does not count.
     """
     both = failing + passing
-    is_told = all(one.is_known or one.labels >= LEAST_IN_STRATUM for one in (failing, passing))
+    is_told = all(one.is_known or one.labels >= _LEAST_IN_STRATUM for one in (failing, passing))
     found = estimate_rate([failing, passing] if is_told else [both])
     return found and replace(found, by_metric=failing.answers / both.answers)
 

@@ -24,11 +24,7 @@ _KINDS: Mapping[Kind, tuple[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gate:
-    """One thing that the scores of a metric should reach.
-
-    Raises:
-        ConfigurationError: the minimum is not a number from 0 to 1.
-    """
+    """One thing that the scores of a metric should reach, from 0 to 1."""
 
     metric: str
     kind: Kind
@@ -50,11 +46,6 @@ class GateResult:
     """What the scores reach; None if nothing was scored or can pass."""
     trouble: str | None
     """Why it did not hold, as a sentence; None where it held."""
-    judged_by: str = ""
-    """Whose scores it goes by, where a judge is asked about a share of the rows."""
-
-    def __str__(self) -> str:
-        return f"{self.gate}{self.judged_by}"
 
 
 def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
@@ -109,7 +100,7 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
             }[gate.kind]
         why = next(_troubles(gate, evaluation, reached, figure, min_scored), None)
         trouble = None if why is None else f"{gate}, but {why}"
-        results.append(GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=judged_by))
+        results.append(GateResult(gate=gate, reached=reached, trouble=trouble))
     return results
 
 

@@ -1,8 +1,4 @@
-"""What people say of the responses in a table: how well scores agree with it, and how many responses really fail.
-
-A label says one thing, and has one rate. The first of the metrics that are compared with it is *the* measure, by which the rate of
-the responses without a label is estimated. All answers count as independent.
-"""
+"""What people say of the responses in a table: how well scores agree with it, and how many responses really fail."""
 
 from __future__ import annotations
 
@@ -47,8 +43,6 @@ class MetricAgreement:
     """Rows with a label and a score."""
     good: int
     """Of these, the rows that the label calls good."""
-    told: int
-    """Of the rows, those that the metric passes or fails, and does not leave open."""
     auroc: Figure | None
     """How probably a good response has a higher score than a bad one; .5 is chance."""
     balanced_accuracy: Figure | None
@@ -64,7 +58,7 @@ class LabelAgreement:
     label: str
     """The name of its column."""
     metrics: Sequence[MetricAgreement]
-    """*The* measure first, and others for comparison."""
+    """The first is the measure by which the rate of responses without a label is estimated."""
     failures: RateEstimate | None
     """How many of all rows that the measure scored fail by the label; None with few labels, or where it has no threshold."""
 
@@ -88,21 +82,13 @@ class LabelAgreement:
             figures = ("-" if it is None else str(it) for it in (one.auroc, one.balanced_accuracy, one.missing_labels))
             table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *figures)
         yield table
-        for one in self.metrics:
-            if one.told < one.labels:
-                left = f"{one.metric} leaves {one.labels - one.told:,} of {one.labels:,} open"
-                yield f"{left}: its balanced accuracy is of the others"
-        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}.\n"
+        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}."
+        yield "Balanced accuracy: of the rows that the metric passes or fails, and does not leave open.\n"
         yield self.rate_in_words
 
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
-    """How well the metrics of the evaluation agree with its label; None where no row has both a label and a score.
-
-    Args:
-        evaluation: of a table with labels.
-        with_all: compare metrics that measure something else, too. They are compared in any case if no other is there.
-    """
+    """How well the metrics that measure a label agree with it, or all; None where no row has both a label and a score."""
     labels = evaluation.labels
     measures = [metric for metric in MEASURES if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]
@@ -141,7 +127,6 @@ def _agreement(metric: str, labelled: Sequence[tuple[bool, float, Label | None]]
         metric=metric,
         labels=len(labelled),
         good=len(values[True]),
-        told=len(told),
         auroc=ranked,
         balanced_accuracy=right,
         missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),

@@ -1,8 +1,4 @@
-"""Turns the rows of a table into records.
-
-A part of a record is in a column, at a path into a column of dictionaries, or what a function makes of the row. Parts that nobody
-names are recognised by the names that evaluation tools give them.
-"""
+"""Turns the rows of a table into records: a part is in a column, at a path into one, or what a function makes of the row."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ import json
 import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,7 +17,7 @@ from ragspan.arguments import with_article
 from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.sources import BAD, GOOD
 from ragspan.evaluate.tables import Table, TableRow
-from ragspan.exceptions import ConfigurationError, RecordError, TableError
+from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.record_json import plain_entries
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, as_contexts
 from ragspan.redaction import RedactionError, redact_from, redacted
@@ -137,73 +132,44 @@ def _json_of(text: str) -> Any:
 
 
 class RecordReader:
-    """Reads records from the rows of one table.
-
-    Args:
-        choices: the columns to read, by part.
-        table: what is known of it beforehand.
-        by: columns or paths that become entries of the metadata; the table has to have them.
-    """
+    """Reads records from the rows of one table; the columns or paths in `by` become entries of their metadata."""
 
     def __init__(self, choices: Mapping[str, ColumnChoice], table: Table, *, by: Sequence[str] = ()) -> None:
-        self._choices = {part: choice for part, choice in choices.items() if part != "label"}
         self._redact = redact_from(None)
         self._readers: dict[str, Callable[[Row], Any]] = {}
         self._groups: dict[str, Callable[[Row], Any]] = {}
         self.columns: dict[str, str] = {}
         """What each part is read from; to compare with those of an earlier run."""
-        self.columns_read = ""
-        """The same in a line."""
-        if "label" in choices:
-            self._readers["label"] = _reader_of("label", choices["label"], table)
         for name in by:
             inner = f"metadata.{name}"  # of a record, or of a row that was evaluated before
             self._groups[name] = _reader_of("by", inner if _leads_somewhere(inner, table) else name, table)
-        if table.sample and all(map(self._is_record, table.sample)):
-            self.columns_read = "reading records as RagRecord.to_json writes them"
-        elif table.sample:
-            self._find_columns(table)
+        found = choices if not table.sample else _with_recognized(choices, table)
+        for part, choice in found.items():
+            self._readers[part] = _reader_of(part, choice, table)
+            several = choice if isinstance(choice, (list, tuple)) else [choice]
+            names = (one if isinstance(one, str) else getattr(one, "__qualname__", "a function") for one in several)
+            self.columns |= {} if part == "label" else {part: " and ".join(names)}
+        words = ", ".join(f"{part} from {self.columns[part]!r}" for part in _NEEDED if part in self.columns)
+        self.columns_read = f"reading {words}" if table.sample else ""
+        """What is read as what, in a line."""
 
     def read(self, entry: TableRow) -> EvaluatedRow | BadRow:
         """The row with its record, and without outcomes; or what is wrong with it."""
+        values = entry.data
         try:
-            if isinstance(entry.data, str):
-                raise CellError(entry.data)  # noqa: TRY301 - it is a bad row, too
-            if isinstance(entry.data, RagRecord):
-                record, label = entry.data, None
-            else:
-                record, label = self._record(entry.row, entry.data), self._read("label", entry.data, label_in)
+            if isinstance(values, str):
+                raise CellError(values)  # noqa: TRY301 - it is a bad row, too
+            record = values if isinstance(values, RagRecord) else self._record(entry.row, values)
+            label = None if isinstance(values, RagRecord) else self._read("label", values, label_in)
             if self._redact is not None:
                 record = redacted(record, self._redact)
         except (CellError, RedactionError) as error:
             return BadRow(row=entry.row, reason=str(error))
         return EvaluatedRow(row=entry.row, record=record, label=label)
 
-    def _find_columns(self, table: Table) -> None:
-        for part, choice in _with_recognized(self._choices, table).items():
-            self._readers[part] = _reader_of(part, choice, table)
-            several = choice if isinstance(choice, (list, tuple)) else [choice]
-            names = (one if isinstance(one, str) else getattr(one, "__qualname__", "a function") for one in several)
-            self.columns[part] = " and ".join(names)
-        found = (f"{part} from {self.columns[part]!r}" for part in _NEEDED)
-        self.columns_read = f"reading {', '.join(found)}"
-
-    def _is_record(self, values: Row) -> bool:
-        """Whether `RagRecord.to_json` wrote the row: nothing else has these three, the last as a list."""
-        has_fields = "record_id" in values and "status" in values and isinstance(values.get("retrievals"), list)
-        return has_fields and not self._choices
-
     def _record(self, row: int, values: Row) -> RagRecord:
         found_by = {name: reader(values) for name, reader in self._groups.items()}
         groups = {name: str(value) for name, value in found_by.items() if not is_missing(value)}
-        if self._is_record(values):
-            try:
-                record = RagRecord.from_json(json.dumps(values))
-            except RecordError as error:
-                raise CellError(str(error)) from None
-            return replace(record, metadata={**record.metadata, **groups}) if groups else record
-        if not self.columns:  # there were only records before
-            self._find_columns(Table(columns=list(values), sample=[values], entries=iter(())))
         found = self._read("retrieved", values, contexts_of)
         search = Retrieval(name="search", query=None, started_ns=0, ended_ns=0, contexts=found or ())
         metadata = self._read("metadata", values, lambda cell: _json_of(cell) if isinstance(cell, str) else cell)

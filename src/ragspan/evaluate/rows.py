@@ -1,8 +1,7 @@
-"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row with its texts and all its outcomes.
+"""The rows of an evaluated table, and the file of rows: JSONL, a line for each row, after a first line that says what was evaluated.
 
-A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done:
-whoever kills the process loses no row. The first line says what was evaluated. A row that is judged again gets another line,
-which counts in place of the first.
+A row is written as soon as it is done to `<output>.partial`, which becomes the output when the table is done: who kills the process
+loses no row. A row that is judged again gets another line, which counts in place of the first.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ RUN: Final = "ragspan_run"
 _FORMAT = 7
 _ROW = re.compile(rb'\{"row": (\d+),')
 _OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
-_ALWAYS = ("record_id", "question", "contexts", "response", "status", "retrievals", "started_ns", "ended_ns")
+_KEPT = ("record_id", "question", "contexts", "response", "metadata", "parent")
+"""What the file has of a record."""
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
@@ -57,10 +57,6 @@ class EvaluatedRow:
     """Whether people say that the response is good; None where they do not say."""
     asked: Asked | None = None
     """Why the judge was asked, where it is asked about a share of the rows; None if it was not, or is asked about all."""
-    doubt: float | None = None
-    """How doubtful the row is by the embedded judge, from 0 to 1, where the judge is asked about a share of the rows."""
-    screened: Mapping[str, Outcome] = field(default_factory=dict)
-    """What the embedded judge has said of the row by metric, as long as it is not known whether the judge is asked."""
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -147,17 +143,11 @@ def partial_of(output: Path) -> Path:
 
 
 class RowWriter(ResultFile):
-    """The file of rows of one run, which rows are added to.
-
-    Args:
-        output: where it is in the end; None is a temporary file, which is deleted with this object.
-        metrics: of the run.
-        about: what else of the run must be the same where it is continued.
-        resume: continue an earlier run, or judge again where a finished one failed.
+    """The file of rows of one run, which rows are added to; without `output` a temporary one, which is deleted with this object.
 
     Raises:
-        TableError: an earlier run did not come to its end and `resume` is False, its run had other settings, which the message
-            names, or what is there is no file of rows.
+        TableError: an earlier run did not come to its end and `resume` is False, was of other metrics or otherwise `about` something
+            else, which the message names, or what is there is no file of rows.
     """
 
     def __init__(
@@ -242,7 +232,7 @@ class RowWriter(ResultFile):
                     f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
             record = replace(row.record, record_id=done.record.record_id)
-            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
+            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked)
 
 
 def _described(metric: Metric) -> dict[str, Any]:
@@ -298,14 +288,13 @@ class _Lines:
 
 
 def _line_of(done: EvaluatedRow) -> bytes:
-    """The row as a record writes itself, with the outcomes; without the fields that say nothing."""
-    plain = _pruned(msgspec.json.decode(done.record.to_json()), *_ALWAYS)
+    """The row with its texts and its outcomes, without the fields that say nothing."""
+    record = msgspec.json.decode(done.record.to_json())
+    plain = {name: record[name] for name in _KEPT if record[name]} | {name: record[name] for name in _KEPT[:4]}
     if plain["contexts"]:
         plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
-    if done.record.framework == "table":  # it is of the time at which it was read
-        del plain["started_ns"], plain["ended_ns"]
     label = None if done.label is None else "pass" if done.label else "fail"
-    more = _pruned({"label": label, "asked": done.asked, "doubt": done.doubt})
+    more = _pruned({"label": label, "asked": done.asked})
     outcomes = {}
     for name, outcome in done.outcomes.items():
         of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
@@ -345,7 +334,7 @@ def _row_of(line: bytes) -> EvaluatedRow:
         record=msgspec.json.decode(line, type=RagRecord),
         outcomes=outcomes,
         label={"pass": True, "fail": False}.get(plain.get("label")),
-        **{name: plain.get(name) for name in ("asked", "doubt")},
+        asked=plain.get("asked"),
     )
 
 

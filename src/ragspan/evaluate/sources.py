@@ -1,7 +1,4 @@
-"""Answers that a tool has stored already: `ragspan evaluate --from` scores them, `ragspan labels pull` reads what people said.
-
-A package registers a `Source` in the entry-point group `ragspan_source`, under the tool's name.
-"""
+"""Answers that a tool has stored already. A package registers a `Source` in the entry-point group `ragspan_source`, by the tool's name."""
 
 from __future__ import annotations
 
@@ -73,14 +70,10 @@ class Source(Protocol):
         """The answers, from the oldest trace to the newest; pages are asked for as they are needed.
 
         Args:
-            project: its name, as the tool shows it, or its id.
+            project: its name, as the tool shows it, or its id; a `TableError` if there is no such one.
             since_ns: Unix nanoseconds; traces that began before are left out.
             annotation: the name of what people said; None asks for no opinions.
             has_scores: whether to read ragspan's scores, too.
-
-        Raises:
-            TableError: the store cannot be read, or has no such project.
-            ConfigurationError: the environment has no address that can be used, or a package is missing.
         """
         ...
 
@@ -114,11 +107,7 @@ def stored_answers(
 
 
 def nanoseconds_of(time: str | int | None) -> int | None:
-    """A time as Unix nanoseconds: such a number, or ISO 8601 text, which is UTC where it names no zone; None of an empty one.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """A time as Unix nanoseconds: such a number, or ISO 8601 text, which is UTC where it names no zone; None of an empty one."""
     text = str(time or "").strip()
     if not text or text.isdecimal():
         return int(text) if text else None
@@ -128,10 +117,9 @@ def nanoseconds_of(time: str | int | None) -> int | None:
 
 
 def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any) -> Mapping[str, Any]:
-    """What a tool's server answers.
+    """What a tool's server answers; a `TableError` where it does not, or with a status that is not a success.
 
-    Raises:
-        TableError: it does not answer, or with a status that is not a success; a `ReplyTooLarge` where it has more than the client reads.
+    A `ReplyTooLarge` where it has more than the client reads.
     """
     from ragspan.tools.delivery import Unavailable
     from ragspan.tools.http import TOO_LARGE
@@ -146,18 +134,14 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     except ConfigurationError:
         raise ConfigurationError(f"{tool} is asked with the package requests: pip install 'ragspan[{tool}]'") from None
     meaning = {"http_401": " (it wants other credentials)", "http_404": " (it has no such project)"}.get(reason, "")
-    kind = ReplyTooLarge if reason == TOO_LARGE else TableError
     # MLflow takes a search by POST, too.
     done = "written" if method == "POST" and not path.endswith("/search") else "read"
+    kind = ReplyTooLarge if reason == TOO_LARGE else TableError
     raise kind(f"{tool} cannot be {done}: {reason}{meaning}, at {method} {client.endpoint.url}{path}")
 
 
 def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
-    """Write the answers that have a label as a table, for `ragspan agree`.
-
-    Returns:
-        How many were written, and how many have a label that says neither good nor bad.
-    """
+    """Write the answers that have a label as a table; returns how many, and how many have one that says neither good nor bad."""
     require_jsonl(output, "--output")
     written = unclear = 0
     with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8") as file:

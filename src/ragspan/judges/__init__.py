@@ -67,22 +67,21 @@ __all__ = [
 ]
 
 _LOADED_AT_FIRST_USE = {
-    "Detector": "ragspan.judges.detector",
-    "ReferencePair": "ragspan.judges.detector",
-    "SmallJudge": "ragspan.judges.small_judges",
-    "Jury": "ragspan.judges.jury",
-    "LLMJudge": "ragspan.judges.llm",
-    "OpenAIJudge": "ragspan.judges.openai",
-    "OverlapJudge": "ragspan.judges.screen",
-    "Price": "ragspan.judges.prices",
-    "named_judge": "ragspan.judges.judge_catalogue",
+    **dict.fromkeys(("Detector", "ReferencePair"), "detector"),
+    "Jury": "jury",
+    "LLMJudge": "llm",
+    "OpenAIJudge": "openai",
+    "OverlapJudge": "screen",
+    "Price": "prices",
+    "SmallJudge": "small_judges",
+    "named_judge": "judge_catalogue",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _LOADED_AT_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LOADED_AT_FIRST_USE[name]), name)
+    return getattr(importlib.import_module(f"{__name__}.{_LOADED_AT_FIRST_USE[name]}"), name)
 
 
 def __dir__() -> list[str]:

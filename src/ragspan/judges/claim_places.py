@@ -12,19 +12,10 @@ _LEAST_SHARED = 0.5
 """The share of a claim's words that its sentence has."""
 _MOST_OF_RESPONSE, _MOST_OF_CONTEXTS = 30_000, 80_000
 """Characters that are looked through."""
-_PARTS = 2
-"""Sentences of contexts that a claim may combine."""
-
-
-class ResponsePlace(NamedTuple):
-    """A sentence, in characters of its text."""
-
-    start: int
-    end: int
 
 
 class ContextPlace(NamedTuple):
-    """A sentence of a context."""
+    """A sentence of a context, in characters."""
 
     context: int
     """0-based, into the contexts."""
@@ -35,15 +26,15 @@ class ContextPlace(NamedTuple):
 class ClaimPlaces(NamedTuple):
     """The places of one claim."""
 
-    response: ResponsePlace | None
-    """None where no sentence has half of its words."""
+    response: tuple[int, int] | None
+    """Where its sentence begins and ends; None where no sentence has half of its words."""
     contexts: tuple[ContextPlace, ...] = ()
     """The sentence with most of its words, and one with most of the others."""
 
 
 def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> list[ClaimPlaces]:
     """The places of each claim; a claim goes to the sentence that has most of its words, if any has half of them."""
-    said = [ResponsePlace(start, end) for start, end in places_of(response[:_MOST_OF_RESPONSE])]
+    said = list(places_of(response[:_MOST_OF_RESPONSE]))
     own = [_words(response[start:end]) for start, end in said]
     shown: list[ContextPlace] = []
     left = _MOST_OF_CONTEXTS
@@ -55,9 +46,10 @@ def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> lis
     for words in map(_words, claims):
         place, missing = _closest(words, own), words
         parts: list[ContextPlace] = []
-        while missing and len(parts) < _PARTS and (part := _closest(missing, held)) is not None:
-            parts.append(shown[part])
-            missing -= held[part]
+        for _ in range(2):
+            if missing and (part := _closest(missing, held)) is not None:
+                parts.append(shown[part])
+                missing -= held[part]
         found.append(ClaimPlaces(None if place is None else said[place], tuple(parts)))
     return found
 

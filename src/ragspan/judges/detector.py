@@ -28,8 +28,8 @@ class ReferencePair:
 class Detector(ABC):
     """Finds texts that contexts and background do not support: a judge for adherence and faithfulness, and a verifier.
 
-    A subclass implements `detect` and sets the attributes below. If a text has several verdicts, the worst counts. If one has
-    none, there is no score: a detector that answers half of the questions must not pass for one that found nothing.
+    A subclass implements `detect` and sets the attributes below. If a text has several verdicts, the worst counts; if one has
+    none, there is no score.
     """
 
     name: str

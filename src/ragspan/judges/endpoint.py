@@ -13,14 +13,13 @@ import importlib
 import os
 import re
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from ragspan.addresses import cause_of, secrets_in_url, without_credentials
-from ragspan.arguments import instance
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities
@@ -54,9 +53,8 @@ _TOO_LONG = re.compile(r"context (?:length|window|size)|too long|too many tokens
 class Endpoint:
     """Where requests of one kind go, and what it takes; the arguments are those of `OpenAIJudge`.
 
-    It opens clients of its own, from the options of `client=` if there is one. What the first request needs is imported and
-    read when the endpoint is made. Requests are made in an engine's thread, and a fork during an import there would leave the
-    child with a lock that is never released.
+    What the first request needs is imported and read when the endpoint is made. Requests are made in an engine's thread, and a fork
+    during an import there would leave the child with a lock that is never released.
 
     `path` follows the base in every address; `key_variables` may have the key, for the words of an error; a header that is `Omit()` is
     left out; no message may hold one of the `secrets`.
@@ -64,15 +62,14 @@ class Endpoint:
 
     def __init__(
         self,
-        base_url: str | None,
+        base_url: str,
         *,
+        api_key: str | Callable[[], Awaitable[str]],
         path: str = PATH,
         takes: EndpointCapabilities | None = None,
-        api_key: str | None = None,
-        key_variables: Sequence[str] = ("OPENAI_API_KEY",),
+        key_variables: Sequence[str] = (),
         headers: Mapping[str, str | Omit] | None = None,
         secrets: Sequence[str] = (),
-        client: AsyncOpenAI | None = None,
         timeout: float = TIMEOUT,
         max_retries: int = MAX_RETRIES,
     ) -> None:
@@ -82,47 +79,59 @@ class Endpoint:
                 importlib.import_module(module)
         import openai
 
-        words = "an openai.AsyncOpenAI or openai.AsyncAzureOpenAI, because judges wait in an event loop"
-        instance(openai.AsyncOpenAI, words).or_none().check("client", client)
-        options: dict[str, Any] = {"api_key": api_key and api_key.strip(), "timeout": timeout}
-        options["max_retries"] = max_retries
-        if base_url is not None and client is None:
-            try:
-                parts, authorization = without_credentials(base_url)
-            except ValueError:
-                variables = "base_url, RAGSPAN_JUDGE_BASE_URL or OPENAI_BASE_URL"
-                example = "http://localhost:8000/v1"
-                raise ConfigurationError(f"{variables} should be an address such as {example!r}") from None
-            options["base_url"] = parts._replace(query="").geturl()
-            options["default_query"] = dict(parse_qsl(parts.query, keep_blank_values=True))
-            options["default_headers"] = {"Authorization": authorization} if authorization is not None else {}
-            options["default_headers"] |= headers or {}
+        try:
+            parts, authorization = without_credentials(base_url)
+        except ValueError:
+            variables, example = "base_url, RAGSPAN_JUDGE_BASE_URL or OPENAI_BASE_URL", "http://localhost:8000/v1"
+            raise ConfigurationError(f"{variables} should be an address such as {example!r}") from None
+        options: dict[str, Any] = {
+            "base_url": parts._replace(query="").geturl(),
+            "default_query": dict(parse_qsl(parts.query, keep_blank_values=True)),
+            "default_headers": {**({"Authorization": authorization} if authorization else {}), **(headers or {})},
+            "api_key": api_key.strip() if isinstance(api_key, str) else "made-for-each-request",
+            "timeout": timeout,
+            "max_retries": max_retries,
+        }
+        # Each client would read the certificates again, while OpenSSL holds locks.
+        library = importlib.import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__)
+        verify: Any = library.create_ssl_context()
+
+        def opening() -> AsyncOpenAI:
+            http = openai.DefaultAsyncHttpxClient(verify=verify, follow_redirects=False)
+            return openai.AsyncOpenAI(http_client=http, **options)
+
+        async def lifetime() -> AsyncGenerator[AsyncOpenAI, None]:
+            async with opening() as client:
+                yield client
+
+        _ = opening().default_headers  # to name the system in them, Python starts a process
         self.capabilities = takes or EndpointCapabilities()
         """What it is known to take."""
-        self._clients = _ClientPool(client, options)
+        self._lifetime = lifetime
         self._path = path
+        self._key = api_key
         self._key_advice = "check the key: " + " or ".join(("RAGSPAN_JUDGE_API_KEY", *key_variables, "api_key="))
-        address_used = str(client.base_url) if client is not None else base_url or ""
-        self._secrets: list[object] = [*secrets_in_url(address_used), *secrets]
+        self._secrets: list[object] = [*secrets_in_url(base_url), *secrets]
 
     async def post(self, body: Callable[[EndpointCapabilities], Mapping[str, Any]], texts: Sequence[str]) -> object:
         """The answer to a request, as plain JSON; `body` makes it of what the endpoint takes, and no error repeats the `texts`.
 
-        What the endpoint refuses of it is left out, now and later. Raises `JudgeError` if it refuses or cannot be reached, if its answer
-        cannot be read, or if the client cannot be used.
+        What the endpoint refuses of it is left out, now and later. Raises `JudgeError` if it refuses or cannot be reached, or if its answer
+        cannot be read.
         """
         import openai
 
-        secrets, taken = self._secrets, self.capabilities
+        taken = self.capabilities
+        key = self._key if isinstance(self._key, str) else await self._key()
+        made: Any = {} if isinstance(self._key, str) else {"headers": {"Authorization": f"Bearer {key}"}}
         try:
-            async with self._clients.borrowed() as client:
-                secrets = [getattr(client, "api_key", None), *self._secrets]
+            async with self._borrowed() as client:
                 while True:
                     fields = body(taken)
                     try:
                         # Without the client's types: with them, a third of a request's processor time goes into checking
                         # each part of the schema and of the response.
-                        reply: object = await client.post(self._path, body=fields, cast_to=object)
+                        reply: object = await client.post(self._path, body=fields, cast_to=object, options=made)
                         _raise_reported(reply)
                     except (openai.APIStatusError, _ReportedError) as error:
                         simpler = taken.after(error, fields)
@@ -135,7 +144,7 @@ class Endpoint:
         # From None, because the cause may quote the prompt in a traceback.
         except (openai.OpenAIError, _ReportedError) as error:
             kind = "InvalidResponse" if isinstance(error, _ReportedError) else type(error).__name__
-            words = self._with_advice(error, redacted_message(error, texts, secrets=secrets))
+            words = self._with_advice(error, redacted_message(error, texts, secrets=[key, *self._secrets]))
             raise JudgeError(kind, words, outage=is_outage(error), status=status_of(error)) from None
         except (
             ValueError,
@@ -145,9 +154,6 @@ class Endpoint:
                 f"the request cannot be sent, or its answer cannot be read ({type(error).__name__}): check base_url"
             )
             raise JudgeError("InvalidResponse", f"{message} and the key", outage=True) from None
-        except RuntimeError as error:
-            message = f"the judge's client cannot be used ({error}): it is closed, or its http_client= belongs to another event loop"
-            raise JudgeError("ClientOfAnotherLoop", f"{message}; give a client without http_client=") from None
 
     def _with_advice(self, error: Exception, message: str) -> str:
         """The message and what to do about the error, where the endpoint's words do not say it."""
@@ -162,11 +168,36 @@ class Endpoint:
             advice = "lower max_context_chars, or give the server a larger context window"
         return f"{message} ({advice})" if advice else message
 
+    @asynccontextmanager
+    async def _borrowed(self) -> AsyncIterator[AsyncOpenAI]:
+        """A client of the running loop for one request: the first that has room, a new one, or the one with most room.
+
+        The pool of an HTTP client looks at all of its connections twice for each request: with 64 requests at a time this took a
+        third of the processor time; with eight it takes almost none. No lock, which a fork could leave held, is needed: only a loop's own
+        thread uses its clients.
+        """
+        loop, pid = asyncio.get_running_loop(), os.getpid()
+        here = [one for one in list(_open) if one.loop is loop and one.pid == pid]
+        clients = [one for one in here if one.endpoint() is self]
+        one = min(clients, key=lambda one: one.requests >= _REQUESTS_EACH and one.requests, default=None)
+        if one is None or (one.requests >= _REQUESTS_EACH and len(clients) < _MOST_CLIENTS):
+            _open[:] = [one for one in _open if not one.loop.is_closed()]
+            lifetime = self._lifetime()
+            _open.append(one := _Open(await anext(lifetime), lifetime, weakref.ref(self), loop, pid))
+            for orphan in [each for each in here if each.endpoint() is None]:
+                _open.remove(orphan)
+                await orphan.lifetime.aclose()
+        one.requests += 1
+        try:
+            yield one.client
+        finally:
+            one.requests -= 1
+
 
 class ChatEndpoint(Endpoint):
     """A `ChatClient` for one model of an endpoint; the options are those of `Endpoint`, `extra_body` is that of `OpenAIJudge`."""
 
-    def __init__(self, base_url: str | None, model: str, extra_body: Mapping[str, Any], **options: Any) -> None:
+    def __init__(self, base_url: str, model: str, extra_body: Mapping[str, Any], **options: Any) -> None:
         super().__init__(base_url, **options)
         self._model = model
         self._extra_body = dict(extra_body)
@@ -199,68 +230,15 @@ def _raise_reported(reply: object) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A client that is open: until its loop shuts its asynchronous generators down, or another opens there and nobody has this any more."""
+    """A client that is open: until its loop shuts its asynchronous generators down, or another opens there and its endpoint is gone."""
 
     client: AsyncOpenAI
     lifetime: AsyncGenerator[AsyncOpenAI, None]
-    pool: weakref.ref[_ClientPool]
+    endpoint: weakref.ref[Endpoint]
     loop: asyncio.AbstractEventLoop
     pid: int
     requests: int = 0
 
 
 _open: list[_Open] = []
-"""Of all pools. Of a client that was collected, the loop would begin to close it: perhaps too late to finish before it ends."""
-
-
-class _ClientPool:
-    """Clients with their open connections: one event loop and process each, and each for a few requests at a time.
-
-    The pool of an HTTP client looks at all of its connections twice for each request: with 64 requests at a time this took a third of
-    the processor time; with eight it takes almost none. It has no lock, which a fork could leave held: only a loop's
-    own thread uses its clients. A given client with an HTTP client of its own is lent as it is.
-    """
-
-    def __init__(self, client: AsyncOpenAI | None, options: dict[str, Any]) -> None:
-        import openai
-
-        is_own = client is None or type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
-        self._lent = None if is_own else client
-        # Each client would read the certificates again, while OpenSSL holds locks.
-        library = importlib.import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__)
-        verify: Any = library.create_ssl_context() if is_own else None
-
-        def opening() -> AsyncOpenAI:
-            http = openai.DefaultAsyncHttpxClient(verify=verify, follow_redirects=False)
-            return client.copy(http_client=http) if client else openai.AsyncOpenAI(http_client=http, **options)
-
-        async def lifetime() -> AsyncGenerator[AsyncOpenAI, None]:
-            async with opening() as opened:
-                yield opened
-
-        if is_own:
-            _ = opening().default_headers  # to name the system in them, Python starts a process
-        self._lifetime = lifetime
-
-    @asynccontextmanager
-    async def borrowed(self) -> AsyncIterator[AsyncOpenAI]:
-        """A client of the running loop for one request: the first that has room, a new one, or the one with most room."""
-        if self._lent is not None:
-            yield self._lent
-            return
-        loop, pid = asyncio.get_running_loop(), os.getpid()
-        here = [one for one in list(_open) if one.loop is loop and one.pid == pid]
-        clients = [one for one in here if one.pool() is self]
-        one = min(clients, key=lambda one: one.requests >= _REQUESTS_EACH and one.requests, default=None)
-        if one is None or (one.requests >= _REQUESTS_EACH and len(clients) < _MOST_CLIENTS):
-            _open[:] = [one for one in _open if not one.loop.is_closed()]
-            lifetime = self._lifetime()
-            _open.append(one := _Open(await anext(lifetime), lifetime, weakref.ref(self), loop, pid))
-            for orphan in [each for each in here if each.pool() is None and not each.requests]:
-                _open.remove(orphan)
-                await orphan.lifetime.aclose()
-        one.requests += 1
-        try:
-            yield one.client
-        finally:
-            one.requests -= 1
+"""Of all endpoints. Of a client that was collected, the loop would begin to close it: perhaps too late to finish before it ends."""

@@ -1,9 +1,8 @@
 """Judges by name, for settings, arguments and commands: one catalogue of all there are.
 
 A name is that of the embedded judge (`overlap`), or a provider and a model (`anthropic:claude-haiku-4-5`, a row of `presets`), or a
-small judge and its server, or that of an entry point of the group `ragspan_judge`, which another package registers. Behind an entry
-point is a class or a function: it is called with what follows the first colon of the name, if anything does, and with the options by
-name.
+small judge and its server, or that of an entry point of the group `ragspan_judge`: a class or a function, which is called with what
+follows the first colon of the name, if anything does, and with the options by name.
 """
 
 from __future__ import annotations

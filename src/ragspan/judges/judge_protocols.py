@@ -23,7 +23,7 @@ class Vote:
     grounded: bool
     explanation: str | None = None
     probability: float | None = None
-    """0..1; None if the judge has none. A deterministic judge has one, because its votes are all equal."""
+    """0..1; a deterministic judge has one, because its votes are all equal."""
     unsure: bool = False
     """The judge cannot tell: the vote's value ranks the response, and says neither pass nor fail."""
 

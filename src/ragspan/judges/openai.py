@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
 from ragspan.config import JudgeMode
-from ragspan.exceptions import ConfigurationError
 from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, ChatEndpoint
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.llm_judge import LLMJudge
@@ -16,16 +15,9 @@ from ragspan.judges.presets import PRESETS
 from ragspan.judges.prices import Price, price_of
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, Omit
+    from openai import Omit
 
 _FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))
-_HEADERS = Rule(
-    "a dictionary of texts by the header's name",
-    lambda value: (
-        isinstance(value, Mapping)
-        and all(isinstance(text, str) and text.isascii() and text.isprintable() for text in (*value, *value.values()))
-    ),
-)
 
 
 class OpenAIJudge(LLMJudge):
@@ -43,19 +35,16 @@ class OpenAIJudge(LLMJudge):
         provider: a row of `ragspan judges`, such as `"anthropic"`: it gives the address, the key's variable, and what the
             endpoint takes.
         base_url: the endpoint; else the provider's.
-        api_key: the key; else that of the provider's variable.
-        client: an `openai.AsyncOpenAI` or `openai.AsyncAzureOpenAI` whose options are used, in place of `base_url`, `api_key`,
-            `extra_headers`, `timeout` and `max_retries`. The judge opens connections of its own in each event loop. A client that
-            was made with `http_client=` is used as it is, in one event loop only; whether it follows a redirect is its own affair.
+        api_key: the key; else that of the provider's variable. Or an async function that returns one for each request, such as
+            `get_bearer_token_provider` of `azure.identity.aio` makes.
         timeout: seconds for one attempt, more than 0.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, 0 or more.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
         extra_headers: further headers of each request, such as `{"anthropic-workspace-id": "wrkspc_1"}`.
         price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
             OpenAI's, or a deployment at Azure that is named after its model; else it is not known.
-        temperature: as in `LLMJudge`, and so are `max_context_chars`, `max_response_chars` and `mode`.
+        temperature: as in `LLMJudge`, and so are `max_context_chars` and `mode`.
         max_context_chars: see there.
-        max_response_chars: see there.
         mode: see there.
 
     Raises:
@@ -68,8 +57,7 @@ class OpenAIJudge(LLMJudge):
         *,
         provider: str = "openai",
         base_url: str | None = None,
-        api_key: str | None = None,
-        client: AsyncOpenAI | None = None,
+        api_key: str | Callable[[], Awaitable[str]] | None = None,
         timeout: float = TIMEOUT,
         max_retries: int = MAX_RETRIES,
         extra_body: Mapping[str, Any] | None = None,
@@ -77,7 +65,6 @@ class OpenAIJudge(LLMJudge):
         price: Price | None = None,
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
-        max_response_chars: int = 20_000,
         mode: JudgeMode = "one_request",
     ) -> None:
         from openai import Omit
@@ -86,15 +73,11 @@ class OpenAIJudge(LLMJudge):
         preset = PRESETS[provider]
         if not TEXT.fits(model):
             raise wrong("model", model, f"a model's name, such as {preset.example!r}")
-        if client is not None and (base_url is not None or api_key is not None or extra_headers is not None):
-            raise ConfigurationError(
-                "client= brings its own endpoint, key and headers: leave out base_url=, api_key= and extra_headers="
-            )
         SOME_SECONDS.check("timeout", timeout)
         whole(0).check("max_retries", max_retries)
         _FIELDS.or_none().check("extra_body", extra_body)
-        _HEADERS.or_none().check("extra_headers", extra_headers)
-        address, key = (None, None) if client is not None else preset.endpoint(base_url, api_key)
+        _FIELDS.or_none().check("extra_headers", extra_headers)
+        address, key = preset.endpoint(base_url, "made" if callable(api_key) else api_key)
         # Another provider does not get the organization and the project of OpenAI's own variables.
         absent = () if provider == "openai" else ("OpenAI-Organization", "OpenAI-Project")
         headers: dict[str, str | Omit] = {**dict.fromkeys(absent, Omit()), **(extra_headers or {})}
@@ -103,21 +86,18 @@ class OpenAIJudge(LLMJudge):
             model,
             extra_body or {},
             takes=EndpointCapabilities(response_format=preset.response_format, left_out=preset.left_out),
-            api_key=key,
+            api_key=api_key if callable(api_key) else key,
             key_variables=preset.keys,
             headers=headers,
             secrets=[part for text in texts_in([extra_headers, extra_body]) for part in (text, *text.split())],
-            client=client,
             timeout=timeout,
             max_retries=max_retries,
         )
-        host = urlsplit(str(client.base_url) if client is not None else address or "").hostname
         super().__init__(
             endpoint,
             name=f"{provider}:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
-            max_response_chars=max_response_chars,
             mode=mode,
-            price=price or price_of(model, host),
+            price=price or price_of(model, urlsplit(address).hostname),
         )

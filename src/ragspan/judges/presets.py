@@ -40,7 +40,6 @@ class Preset(NamedTuple):
     name: str
     """Before the colon of a judge's name."""
     title: str
-    """What people call it."""
     example: str
     """A model's name, as this provider knows it."""
     address: str
@@ -79,9 +78,7 @@ class Preset(NamedTuple):
         return next(filter(variable, self.keys), None)
 
     def endpoint(self, base_url: str | None, api_key: str | None) -> tuple[str, str]:
-        """The address and the key of requests; what is given counts first.
-
-        Where no key is needed and none is there, the client gets a word in its place, because it insists on one.
+        """The address and the key of requests, or a word in its place; what is given counts first.
 
         Raises:
             ConfigurationError: one of them is missing; the message names the variables.

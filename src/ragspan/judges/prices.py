@@ -1,7 +1,7 @@
 """What models cost, in US dollars for a million tokens.
 
-The table holds OpenAI's chat models that are likely judges, with the prices of standard processing in OpenAI's price list at
-`PRICES_AS_OF`, or the last ones there for older models. Prices change: if the figure matters, give the judge `price=`.
+The table holds OpenAI's chat models that are likely judges, with the prices of standard processing at `PRICES_AS_OF`, or the last ones
+for older models. Prices change: if the figure matters, give the judge `price=`.
 """
 
 from __future__ import annotations
@@ -76,9 +76,7 @@ def price_of(model: str, host: str | None = None) -> Price | None:
     """The price of one of OpenAI's models at this host, from the table; None if it is not known.
 
     A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date. A deployment at
-    Azure has one if it is named after its model.
-
-    Without a host it is OpenAI's own.
+    Azure has one if it is named after its model. Without a host it is OpenAI's own.
     """
     host = (host or _HOSTS[0]).lower()
     if host != _HOSTS[0] and not host.endswith(_HOSTS[1:]):

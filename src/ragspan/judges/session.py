@@ -26,9 +26,7 @@ class Allowance(Protocol):
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take; `expected.usd` is None if the price is not known.
 
-        Raises:
-            BudgetExhausted: there is not enough left. Nothing is set aside then.
-            JudgeError: money is limited and the price is not known.
+        Raises `BudgetExhausted` if there is not enough left, and `JudgeError` if money is limited and the price is not known.
         """
         ...
 
@@ -94,14 +92,6 @@ def judging(session: JudgingSession) -> Iterator[JudgingSession]:
         yield session
     finally:
         _current.reset(token)
-
-
-@contextlib.contextmanager
-def metered() -> Iterator[UsageMeter]:
-    """Count what is spent inside, also in tasks and threads with a copied context."""
-    meter = UsageMeter()
-    with judging(replace(_current.get(), meter=meter)):
-        yield meter
 
 
 def session_of(record: RagRecord) -> JudgingSession:

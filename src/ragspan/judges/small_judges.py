@@ -1,15 +1,13 @@
 """Small judges: classifiers and guards that tell what contexts do not support, and answer no other question.
 
-`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `_FORMS` and the address of its server. The claims are the embedded
-judge's, which takes a response apart into its sentences. Checked against scripted servers that answer as the models' cards say, not
-with their weights.
+`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `_FORMS` and the address of its server. Checked against scripted servers
+that answer as the models' cards say, not with their weights.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +22,7 @@ from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.judges.llm.replies import read_completions
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
-from ragspan.text.limits import beginnings
+from ragspan.text.limits import beginnings, size_of
 
 
 class _Asked(NamedTuple):
@@ -56,23 +54,24 @@ class _Form:
     asks_all: bool = False
     """Whether one request asks about all texts; else there is one for each."""
     reads_whole: bool = True
-    languages: frozenset[str] | None = frozenset({"en"})
 
 
 def _by_spans(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
     """Each text that a span touches is unsupported, the others are supported."""
-    found: list[ClaimVerdict] = []
+    found: dict[int, list[ClaimVerdict]] = {index: [] for index in range(len(asked.texts))}
     starts = [0, *accumulate(len(text) + 1 for text in asked.texts)]
     for start, end, score in spans:
         for index, text in enumerate(asked.texts):
             if part := text[max(start - starts[index], 0) : max(end - starts[index], 0)].strip():
-                said = f'"{part}" is marked as unsupported'
-                said += "" if score is None else f" with a probability of {score:.2f}"
-                sure = None if score is None else 1 - score
-                found.append(ClaimVerdict(index=index, verdict="unsupported", probability=sure, explanation=said))
-    clean = sorted(set(range(len(asked.texts))) - {one.index for one in found})
-    nothing = "nothing is marked in it"
-    return [*found, *(ClaimVerdict(index=index, verdict="supported", explanation=nothing) for index in clean)]
+                said = "" if score is None else f" with a probability of {score:.2f}"
+                sure, said = None if score is None else 1 - score, f'"{part}" is marked as unsupported{said}'
+                found[index].append(
+                    ClaimVerdict(index=index, verdict="unsupported", probability=sure, explanation=said)
+                )
+    clean = {
+        index: ClaimVerdict(index=index, verdict="supported", explanation="nothing is marked in it") for index in found
+    }
+    return [one for index, marked in found.items() for one in marked or [clean[index]]]
 
 
 def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:
@@ -85,41 +84,22 @@ def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:
 def _read_quotes(asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
     """`{"hallucinated_spans": [{"text": …}]}`: each is quoted from the answer; one that is not there raises."""
     found = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    quotes = [one["text"] for one in found["hallucinated_spans"] if one["text"]]
-    starts = [(asked.answer.index(quote), quote) for quote in quotes]
+    starts = [(asked.answer.index(quote), quote) for one in found["hallucinated_spans"] if (quote := one["text"])]
     return _by_spans(asked, [(start, start + len(quote), None) for start, quote in starts])
 
 
 def _yes_or_no(pattern: str, *, supported: str) -> Callable[[_Asked, str, Any], list[ClaimVerdict]]:
     """Reads the last match of a pattern that has `yes` or `no` as its group; one of them means that the text is supported."""
 
-    def read(_asked: _Asked, text: str, reply: Any) -> list[ClaimVerdict]:
+    def read(_asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
         is_supported = re.findall(pattern, text, re.IGNORECASE)[-1].lower() == supported
-        probability = _probability_of(supported, reply)
-        if probability is not None and (probability >= 0.5) != is_supported:  # noqa: PLR2004 - a half
-            probability = None  # it contradicts the verdict
         said = f"the model finds it {'supported' if is_supported else 'not supported'}"
-        verdict: Any = "supported" if is_supported else "unsupported"
-        return [ClaimVerdict(index=0, verdict=verdict, probability=probability, explanation=said)]
+        return [ClaimVerdict(index=0, verdict="supported" if is_supported else "unsupported", explanation=said)]
 
     return read
 
 
-def _probability_of(word: str, reply: Any) -> float | None:
-    """P(word) / (P(yes) + P(no)) where the last of the two words stands; None if the endpoint gives no logprobs."""
-    sums = {"yes": 0.0, "no": 0.0}
-    try:
-        tokens = reply["choices"][0]["logprobs"]["content"]
-        place = next(one for one in reversed(tokens) if one["token"].strip().lower() in sums)
-        for token in place.get("top_logprobs") or [place]:
-            if (answer := token["token"].strip().lower()) in sums:
-                sums[answer] += math.exp(min(0.0, token["logprob"]))
-        return sums[word] / sum(sums.values())
-    except (KeyError, IndexError, TypeError, AttributeError, StopIteration, ZeroDivisionError):
-        return None
-
-
-_SHORT: Final = {"max_tokens": 32, "logprobs": True, "top_logprobs": 20}
+_SHORT: Final = {"max_tokens": 32}
 _FIND_SPANS: Final = """\
 You find what a given context does not support in an answer. Quote each such part word for word from the answer, with a category \
 (contradiction, fabricated_reference or unsupported_addition) and a subcategory. What agrees with the context is not quoted. Reply with \
@@ -140,7 +120,6 @@ _FORMS: Final[Mapping[str, _Form]] = {
         read=_read_quotes,
         model="KRLabsOrg/lettucedect-v2-qwen-2b",
         asks_all=True,
-        languages=None,
     ),
     "minicheck": _Form(  # Bespoke-MiniCheck on Ollama, a document and a claim
         body=lambda asked: _messages(f"Document: {asked.document}\nClaim: {asked.answer}") | _SHORT,
@@ -171,7 +150,7 @@ def _messages(user: str, *, system: str = "", assistant: str = "") -> dict[str, 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SmallJudge(Detector):
-    """A small model behind a server: `SmallJudge("minicheck", "http://localhost:11434/v1")`. It pickles.
+    """A small model behind a server: `SmallJudge("minicheck", "http://localhost:11434/v1")`.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -185,8 +164,8 @@ class SmallJudge(Detector):
     """As the server knows it; else the usual name of the form's model."""
     system: str | None = None
     """The system prompt of the model's card, in place of ours."""
-    languages: frozenset[str] | None = field(default=frozenset())
-    """ISO 639-1 codes that the model was trained for; None is any, and by default those of the form."""
+    languages: frozenset[str] | None = frozenset({"en"})
+    """ISO 639-1 codes that the model was trained for; None is any."""
     api_key: str | None = None
     """Sent as a bearer token, for a server behind a gateway."""
     timeout: float = 60.0
@@ -200,9 +179,8 @@ class SmallJudge(Detector):
             self.form = "lettucedetect-generative"
         one_of(*_FORMS).check("form", self.form)
         TEXT.check_fields(self, "address")
-        form = _FORMS[self.form]
-        languages = form.languages if self.languages is not None and not self.languages else self.languages
-        self.languages = None if languages is None else frozenset(languages)
+        form = self._form = _FORMS[self.form]
+        self.languages = None if self.languages is None else frozenset(self.languages)
         self.model = self.model or form.model
         self.name = f"{self.form}:{self.model}" if self.model else self.form
         self.reads_whole = form.reads_whole
@@ -219,28 +197,32 @@ class SmallJudge(Detector):
                 found = await self._ask(_Asked(contexts, question, asked))
             return [replace(one, index=one.index + index) for one in found]
 
-        asks_all = _FORMS[self.form].asks_all
-        found = await asyncio.gather(*(ask(*each) for each in ([(0, texts)] if asks_all else enumerate(zip(texts)))))
-        cut = "" if contexts == whole else " [it read only the beginnings of the contexts]"
-        return [replace(one, explanation=f"{one.explanation}{cut}") for each in found for one in each]
+        requests = [(0, texts)] if self._form.asks_all else enumerate(zip(texts))
+        found = await asyncio.gather(*(ask(*each) for each in requests))
+        return [one for each in found for one in each]
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the contexts' characters that is sent, 0..1."""
+        size = sum(size_of(context.text) for context in record.contexts or ())
+        return min(1.0, self.max_context_chars / max(size, 1))
 
     async def _ask(self, asked: _Asked) -> list[ClaimVerdict]:
         """No verdict if the model does not answer in its form."""
-        form = _FORMS[self.form]
-        is_chat, body, text = form.path == PATH, form.body(asked), ""
+        body, text, is_chat = self._form.body(asked), "", self._form.path == PATH
         if is_chat:
             body |= {"model": self.model, "temperature": 0.0}
             if self.system is not None:
                 others = [message for message in body["messages"] if message["role"] != "system"]
                 body["messages"] = [{"role": "system", "content": self.system}, *others]
-        texts = [asked.question, *asked.contexts, *asked.texts]
-        reply = await self._endpoint.post(lambda capabilities: capabilities.kept(body), texts)
+        reply = await self._endpoint.post(
+            lambda taken: taken.kept(body), [asked.question, *asked.contexts, *asked.texts]
+        )
         if is_chat:
             completion = read_completions(reply)[0]
             report_usage(completion.usage)
             text = completion.text
         try:
-            return form.read(asked, text, reply)
+            return self._form.read(asked, text, reply)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             if is_chat:
                 return []

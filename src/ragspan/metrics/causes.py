@@ -68,7 +68,7 @@ async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | N
 
 
 def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
-    """The documents of searches and rerankers that no model read whole, each once; dropped documents come first.
+    """The documents of searches and rerankings that no model read whole, each once; dropped documents come first.
 
     What stands in any prompt of the request, or in its background, was read: also where its words did not become the answer, as in a
     summariser's. A place counts only once: what a context covers is not a part of a document that overlaps with it.
@@ -83,8 +83,13 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
         text = _plain(document.text)
         if not text or text in found or text in everything:
             continue
-        parts = [part for part, context in shown.items() if _is_part(context, part, document, text)]
-        if parts and not any(shown[part].truncated or len(part) < len(text) for part in parts):
+        # A context is a part of it by the same id or, where one has none, by its words.
+        parts = {
+            part: context
+            for part, context in shown.items()
+            if (context.id == document.id if context.id and document.id else len(part) >= _LEAST_PART and part in text)
+        }
+        if parts and not any(context.truncated or len(part) < len(text) for part, context in parts.items()):
             continue  # a step rewrote it
         step = None if parts else _dropped_by(record, document)
         found[text] = UnseenDocument(text=document.text, place=place, search=search, is_cut=bool(parts), step=step)
@@ -100,19 +105,11 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
     return sorted(unread, key=lambda document: document.is_cut)
 
 
-def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, text: str) -> bool:
-    """Whether a context is a part of a document: it has the same id or, where one has none, words of it."""
-    if context.id is not None and document.id is not None:
-        return context.id == document.id
-    return len(part) >= _LEAST_PART and part in text
-
-
 def _dropped_by(record: RagRecord, document: RetrievedContext) -> str | None:
     """The first reranker that was given the document and did not hand it on."""
 
     def is_among(others: Sequence[RetrievedContext]) -> bool:
-        by_id = [one.id == document.id for one in others if one.id is not None and document.id is not None]
-        return any(by_id) or any(one.text == document.text for one in others if one.id is None or document.id is None)
+        return any(one.id == document.id if one.id and document.id else one.text == document.text for one in others)
 
     steps = sorted(record.rerankings, key=lambda step: step.started_ns)
     return next((step.name for step in steps if is_among(step.given) and not is_among(step.contexts)), None)

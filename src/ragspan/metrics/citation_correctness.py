@@ -121,8 +121,9 @@ def _question(citations: Sequence[Citation]) -> ItemQuestion:
 
 
 def citations_of(record: RagRecord) -> list[Citation]:
-    """The citations of a response, each with its sentence, in their order."""
+    """The citations of a response, each with its sentence, in their order; a number that no context has counts, a word does not."""
     response = _SOURCE_LINE.sub(lambda line: " " * len(line[0]), record.response or "")
+    ids = {context.id: at for at, context in reversed(list(enumerate(record.contexts or ()))) if context.id}
     marks = list(_MARK.finditer(response))
     named = [
         [mark["id"]] if mark["id"] else re.findall(r"\d+", mark[0].translate(_SUPERSCRIPTS).partition("†")[0])
@@ -131,18 +132,13 @@ def citations_of(record: RagRecord) -> list[Citation]:
     first = 0 if any("0" in keys for keys in named) else 1
     found = []
     for mark, keys in zip(marks, named, strict=True):
-        if sentence := _sentence_before(mark, response):
-            places = dict.fromkeys(_place(key, record, first) for key in keys)
-            found += [Citation(mark=mark[0], sentence=sentence, context=place) for place in places]
+        places = dict.fromkeys(
+            ids.get(key, at if key.isdigit() and 0 <= (at := int(key) - first) < len(record.contexts or ()) else None)
+            for key in keys
+        )
+        sentence = _sentence_before(mark, response)
+        found += [Citation(mark=mark[0], sentence=sentence, context=place) for place in places if sentence]
     return [one for one in found if one.context is not None or re.search(r"\d", one.mark)]
-
-
-def _place(key: str, record: RagRecord, first: int) -> int | None:
-    contexts = record.contexts or ()
-    by_id = next((at for at, context in enumerate(contexts) if context.id == key), None)
-    if by_id is not None or not key.isdigit():
-        return by_id
-    return place if 0 <= (place := int(key) - first) < len(contexts) else None
 
 
 def _sentence_before(mark: re.Match[str], text: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
-from ragspan.arguments import FLAG
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import with_causes
@@ -39,8 +38,6 @@ class Faithfulness(JudgedMetric[Judge]):
 
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
-    causes: bool = True
-    """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "faithfulness"
     guide = Guide(
         "Which of its claims do the contexts support?",
@@ -51,10 +48,6 @@ class Faithfulness(JudgedMetric[Judge]):
     questions: ClassVar[tuple[str, ...]] = ("extract_claims", "verify_claims")
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
-
-    def __post_init__(self) -> None:
-        JudgedMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes")
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         return await self.share_of_claims(record, self.judge)
@@ -76,7 +69,7 @@ class Faithfulness(JudgedMetric[Judge]):
             return without_documents
         words = _explanation(verdicts)
         outcome = scored_share(self, record, verdicts, what="claims", explanation=words, verifier=verifier)
-        if not self.causes or not isinstance(outcome, Score):
+        if not isinstance(outcome, Score):
             return outcome
         return await with_causes(outcome, record, [one.claim or "" for one in verdicts if one.verdict == "unsupported"])
 
@@ -109,7 +102,7 @@ class FaithfulnessWithHHEM(Faithfulness):
     questions = ("extract_claims",)
 
     def __post_init__(self) -> None:
-        Faithfulness.__post_init__(self)
+        JudgedMetric.__post_init__(self)
         if self.verifier is None:
             object.__setattr__(self, "verifier", judge_part("hhem")())
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)

@@ -34,7 +34,7 @@ class Metric(Protocol):
     """Turns a record into an outcome.
 
     The usual form is a dataclass with a `name` and `async def score`. A plain `def score` runs in a thread. What it
-    raises becomes a `MetricFailure`.
+    raises becomes a `MetricFailure`. With a method `announce(record, session)` it says before its run what it will ask its judge.
     """
 
     @property
@@ -50,13 +50,6 @@ class Screening(Protocol):
     """A metric that knows from the record alone, before any judge is paid, that it does not apply."""
 
     def screen(self, record: RagRecord) -> NotApplicable | None: ...
-
-
-@runtime_checkable
-class Announcing(Protocol):
-    """A metric that says before its run what it will ask its judge, so that one request asks it all."""
-
-    def announce(self, record: RagRecord, session: JudgingSession) -> None: ...
 
 
 def screen_status(record: RagRecord) -> NotApplicable | None:
@@ -78,8 +71,7 @@ def screen_contexts(record: RagRecord) -> NotApplicable | None:
         why = "nothing shows which documents the model saw"
         if record.prompts_seen:
             why += '; unknown_contexts="prompt" takes a prompt of eight words and more beside the question as evidence'
-        detail = _UNKNOWN.get(record.contexts_unknown or "", why)
-        return NotApplicable(reason="contexts_unknown", detail=detail)
+        return NotApplicable(reason="contexts_unknown", detail=_UNKNOWN.get(record.contexts_unknown or "", why))
     has_text = any(context.text.strip() for context in record.contexts)
     return None if has_text else NotApplicable(reason="no_contexts")
 
@@ -141,12 +133,12 @@ class JudgedMetric(Generic[_Judge]):
 
     def announce(self, record: RagRecord, session: JudgingSession) -> None:
         """Tell a judge that answers all questions about a record in one request what this metric will ask."""
-        jury = self.judge if isinstance(self.judge, Jury) else None
-        judges: Sequence[object] = jury.judges if jury else [self.judge]
-        if any(getattr(judge, "answers_together", False) for judge in judges) and self.screen(record) is None:
+        judge: Any = self.judge
+        judges = judge.judges if isinstance(judge, Jury) else [judge]
+        if any(getattr(one, "answers_together", False) for one in judges) and self.screen(record) is None:
             for question, wanted in self.asks(record):
-                for judge, count in jury.shares(wanted) if jury else [(self.judge, wanted)]:
-                    session.expect(judge, question, count)
+                for one, count in judge.shares(wanted) if isinstance(judge, Jury) else [(judge, wanted)]:
+                    session.expect(one, question, count)
 
     async def score(self, record: RagRecord) -> Outcome:
         """The outcome. A `JudgeError` becomes a `MetricFailure`, or a `NotApplicable` where its type is one of those."""
@@ -157,9 +149,9 @@ class JudgedMetric(Generic[_Judge]):
         try:
             outcome = await self.evaluate(record)
         except JudgeError as error:
-            if error.error_type in NOT_APPLICABLE:
-                return NotApplicable(reason=error.error_type, detail=str(error))
             kind, words = error.error_type, str(error)
+            if kind in NOT_APPLICABLE:
+                return NotApplicable(reason=kind, detail=words)
             return MetricFailure(error_type=kind, message=words, outage=error.outage, status=error.status)
         if self.spares_right_refusals and isinstance(outcome, Score) and declines(record.response or ""):
             is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
@@ -209,8 +201,9 @@ class JudgedMetric(Generic[_Judge]):
 def require_judge(argument: str, judge: object, questions: Sequence[str], *, metric: str) -> None:
     """Raise a `ConfigurationError` unless `judge` is an object that has all of `questions`, which are names of methods."""
     for question in questions:
-        who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
-        hint = "" if hasattr(Judge, question) else who_can
+        hint = (
+            "" if hasattr(Judge, question) else f"; {metric} needs an LLMJudge, such as OpenAIJudge, or one of your own"
+        )
         if isinstance(judge, Detector):
             hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)

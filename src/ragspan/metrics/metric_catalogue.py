@@ -2,13 +2,12 @@
 
 Wherever metrics are taken, names are taken too. A metric of another package is an entry point of the group `ragspan_metric`:
 a class or a function. It is called with those of these arguments, by name, that it has: `judge`, the judge of the settings;
-`polls` and `causes`, as in `ContextAdherence`.
+`polls`, as in `ContextAdherence`.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -45,7 +44,7 @@ def metric_names() -> list[str]:
 
 def guide_of(name: str) -> Guide | None:
     """What a report says about a metric: its `guide`, or else the first line of its docstring; None if there is neither."""
-    if name not in BUILT_IN and name not in part_names(METRICS):
+    if name not in metric_names():
         return None  # given as an object
     part = metric_part(name)
     about = inspect.cleandoc(part.__doc__ or "").partition("\n")[0]
@@ -84,16 +83,15 @@ def metrics_from(
     given: list[str | Metric] = list(settings.metrics if chosen is None else chosen)
     wanted = [one for place, one in enumerate(given) if not isinstance(one, str) or one not in given[:place]]
     parts = {name: metric_part(name, of) for name in wanted if isinstance(name, str)}
-    arguments: dict[str, Any] = {"polls": settings.judge_polls, "causes": settings.causes}
+    arguments: dict[str, Any] = {"polls": settings.judge_polls}
     if parts:
         arguments["judge"] = judge_from(settings) if judge is None else _chosen_judge(settings, judge)
-
-    def made(name: str, part: Callable[..., Metric]) -> Metric:
-        further = {"verifier": judge_part("hhem")(device=settings.hhem_device)} if name == "faithfulness_hhem" else {}
-        parameters = inspect.signature(part).parameters
-        return part(**{name: value for name, value in (arguments | further).items() if name in parameters})
-
-    by_name = {name: made(name, part) for name, part in parts.items()}
+    if "faithfulness_hhem" in parts:
+        arguments["verifier"] = judge_part("hhem")(device=settings.hhem_device)
+    by_name = {
+        name: part(**{key: arguments[key] for key in inspect.signature(part).parameters if key in arguments})
+        for name, part in parts.items()
+    }
     # Two metrics of one name are an error that the engine raises.
     return [by_name[metric] if isinstance(metric, str) else metric for metric in wanted]
 
@@ -106,12 +104,11 @@ def _chosen_judge(settings: Settings, judge: JudgeChoice) -> Judge:
             return _chosen_judge(settings, ",".join(judge))
         judges = [_chosen_judge(settings, one) for one in judge]
         return judges[0] if len(judges) == 1 else Jury(judges)
-    is_client = type(judge).__module__.partition(".")[0] == "openai"
     given: object = judge
-    if given is None or is_client or isinstance(given, (type, int, float, Iterable)):
-        hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
-        words = f"a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several for a jury{hint}"
-        raise wrong("judge", judge, words)
+    if given is None or isinstance(given, (type, int, float, Iterable)):
+        raise wrong(
+            "judge", judge, "a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several for a jury"
+        )
     return cast("Judge", judge)
 
 
@@ -139,10 +136,4 @@ def judge_from(settings: Settings) -> Judge:
         given["mode"] = settings.judge_mode
     if names == ["hhem"]:
         given["device"] = settings.hhem_device
-    try:
-        return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
-    except ConfigurationError as error:
-        named = {name for options in settings.judge_options for name in options}
-        if any(re.search(rf"\b{re.escape(name)}\b", str(error)) for name in named):
-            raise ConfigurationError(f"RAGSPAN_JUDGE_OPTIONS: {error}") from None
-        raise
+    return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])

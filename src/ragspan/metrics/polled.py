@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ragspan.arguments import FLAG, WHOLE
+from ragspan.arguments import WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
 from ragspan.metrics.causes import with_causes
@@ -76,18 +76,13 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     """The share of a judge's votes that find the whole response grounded in the contexts and the background, 0..1.
 
     Single votes of a language model differ by chance, the more the closer the case is; their share measures that. A vote
-    with a `probability` counts with it: a judge that gives one is deterministic, so its votes are equal and their share
-    could only be 0 or 1.
-
-    A tie counts as not grounded: an even number of votes should not pass what half of them reject. The explanation is
-    that of the first vote of the majority. With half of the votes or fewer valid there is no score.
-    `details["spread"]` is the standard deviation of the votes: 0 when they agree, 0.5 when they are divided in halves.
+    with a `probability` counts with it. A tie counts as not grounded. The explanation is that of the first vote of the majority.
+    With half of the votes or fewer valid there is no score. `details["spread"]` is the standard deviation of the votes: 0 when
+    they agree, 0.5 when they are divided in halves.
 
     Source: ChainPoll (Friel and Sanyal 2023, arXiv 2310.18344), turned round to count what is grounded.
     """
 
-    causes: bool = True
-    """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "context_adherence"
     guide = Guide(
         "Does the response as a whole keep to its contexts?",
@@ -101,17 +96,13 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     spares_right_refusals = True
     answers = "votes"
 
-    def __post_init__(self) -> None:
-        PolledMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes")
-
     def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:
         of_claims = ("extract_claims", "verify_claims") if screen_contexts(record) else ()
         return [*PolledMetric.asks(self, record), *((question, 1) for question in of_claims)]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         without_documents = screen_contexts(record)
-        takes_apart = hasattr(self.judge, "extract_claims")  # detectors do not
+        takes_apart = hasattr(self.judge, "extract_claims")
         if without_documents and takes_apart and (reason := await screen_background(self.judge, record)):
             return reason
         score = await self.poll(record)
@@ -121,7 +112,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
             return without_documents
         if record.background_truncated:
             return NotApplicable(reason=CANNOT_TELL, detail="the prompts held more than the record keeps")
-        return await with_causes(score, record, None) if self.causes else score
+        return await with_causes(score, record, None)
 
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
         can_tell = [vote for vote in answers if not vote.unsure] or answers
@@ -141,10 +132,9 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
 class Completeness(PolledMetric[Judge, Rating]):
     """The mean of a judge's ratings of how completely the response covers what the contexts hold, 0..1.
 
-    It says nothing about truth: a response may cover everything and invent the rest. Ratings outside 0..1 are not
-    valid, and with half of the ratings or fewer valid there is no score. The explanation is that of the rating closest
-    to the mean, the first of equals; `details["spread"]` is the standard deviation of the ratings, and a large one says
-    that the judge is not sure.
+    It says nothing about truth: a response may cover everything and invent the rest. With half of the ratings or fewer in 0..1 the metric
+    fails. The explanation is that of the rating closest to the mean; `details["spread"]` is the standard deviation of the
+    ratings, and a large one says that the judge is not sure.
 
     Source: the polling of ChainPoll (arXiv 2310.18344), with ratings in place of votes.
     """
@@ -164,14 +154,11 @@ class Completeness(PolledMetric[Judge, Rating]):
 class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
     """The mean of a judge's ratings of how fully the response addresses the question, 0..1.
 
-    It says nothing about truth: an invented answer may be perfectly relevant. A response that declines to answer has 0,
-    whether or not the contexts hold an answer. It needs no contexts, but a question: without one it does not apply
-    (`no_question`). The explanation and `details` are those of `Completeness`. The embedded judge cannot answer this: a
-    response can be relevant without one word of the question.
+    It says nothing about truth: an invented answer may be perfectly relevant. A response that declines to answer has 0. It needs a
+    question (`no_question`) and no contexts. The explanation and `details` are those of `Completeness`. The embedded judge cannot
+    answer this: a response can be relevant without one word of the question.
 
-    Source: answer relevance in TruLens' RAG triad, which has a language model rate it; as in Ragas, a
-    non-committal answer scores 0. Ragas compares embeddings of questions guessed from the answer, which needs a further model
-    and has no fixed end of its scale.
+    Source: answer relevance in TruLens' RAG triad, which has a language model rate it; as in Ragas, a non-committal answer scores 0.
     """
 
     name = "answer_relevance"

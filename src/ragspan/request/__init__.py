@@ -18,7 +18,6 @@ from ragspan.request.contents import PayloadMessage as PayloadMessage
 from ragspan.request.contents import documents_in as documents_in
 from ragspan.request.contents import texts_in as texts_in
 from ragspan.request.documents import SeenDocuments as SeenDocuments
-from ragspan.request.documents import context_of_seen as context_of_seen
 from ragspan.request.documents import documents_of_result as documents_of_result
 from ragspan.request.documents import searched_with as searched_with
 from ragspan.request.events import ModelStart as ModelStart

@@ -10,23 +10,12 @@ from ragspan.matching import WordIndex, words_of
 from ragspan.request.contents import calls_text, json_in, texts_in
 from ragspan.request.tree import ModelStep
 
-_MAX_SAID_BY_ALL = 1_000_000
-"""Characters of what models said that are compared with the answer."""
+_MAX_SAID_BY_ALL = 1_000_000  # characters of what models said that are compared with the answer
 _MAX_RESPONSE = 400_000
 _MAX_JSON = 100_000
 _MAX_FIELDS = 1000
-_MAX_VERDICT = 40
 _MIN_LIKENESS = 0.5
-_SHARED = 8
-"""Words in a row that a response has from a model."""
-_VERDICTS = {"yes", "true", "relevant", "correct", "good", "pass"} | {
-    "no",
-    "false",
-    "irrelevant",
-    "incorrect",
-    "bad",
-    "fail",
-}
+_SHARED = 8  # words in a row that a response has from a model
 
 
 def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[list[ModelStep], bool]:
@@ -42,8 +31,12 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     most = _MAX_SAID_BY_ALL // max(1, len(models))
     said = {id(call): [words_of(text[:most]) for text in words_said_by(call)] for call in models}
     is_said = _is_said(answer, [words for own in said.values() for words in own if words])
-    same = [call for call in models if answer in said[id(call)] or _calls_text(call) == response]
-    spoke = [call for call in models if words_of(call.said[:most])]
+    same = [
+        call
+        for call in models
+        if answer in said[id(call)] or calls_text(call.reply and call.reply.arguments) == response
+    ]
+    spoke = [call for call in models if call.said.strip() and said[id(call)][0]]
     if same or not spoke:
         return (same or list(models))[-1:], is_said
     fields, whole = _fields_in(response), f" {' '.join(answer)} "
@@ -58,7 +51,11 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     if quoted:
         return [spoke[place] for _, place in sorted(quoted)], is_said
     replied = [call for call in models if call.reply is not None] or spoke
-    alike = [(_likeness([word for words in said[id(call)] for word in words], answer), call) for call in replied]
+    alike = []
+    for call in replied:  # the share of words that both have
+        own = [word for words in said[id(call)] for word in words]
+        shared = (Counter(own) & Counter(answer)).total()
+        alike.append((2 * shared / max(1, len(own) + len(answer)), call))
     best = max(likeness for likeness, _ in alike)
     likeliest = [call for likeness, call in alike if likeness == best] if best >= _MIN_LIKENESS else replied
     return likeliest[-1:], is_said
@@ -79,15 +76,6 @@ def shares_words(words: Sequence[str], texts: Sequence[str], least: int = 1) -> 
     return any(sum(run.length for run in own) >= least for own in runs.values())
 
 
-def _calls_text(call: ModelStep) -> str | None:
-    return None if call.reply is None else calls_text(call.reply.arguments)
-
-
-def _likeness(said: Sequence[str], answer: Sequence[str]) -> float:
-    """The share of words that what a model said has in common with the answer."""
-    return 2 * (Counter(said) & Counter(answer)).total() / max(1, len(said) + len(answer))
-
-
 def words_said_by(call: ModelStep) -> list[str]:
     """What a model said, also in parts: the fields of a JSON text, and the texts in its tool calls."""
     text = call.said
@@ -101,8 +89,3 @@ def _fields_in(text: str) -> list[str]:
     if len(text) > _MAX_JSON or not text.lstrip().startswith(("{", "[", "```")):
         return []
     return [field.strip() for field in islice(texts_in(json_in(text)), _MAX_FIELDS)]
-
-
-def is_verdict(text: str) -> bool:
-    """Whether a reply only grades."""
-    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)) in _VERDICTS

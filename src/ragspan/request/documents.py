@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
+from ragspan.config import retrieval_tools
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext
@@ -40,17 +41,14 @@ class SeenDocuments:
 
     def __init__(self, tree: RequestTree) -> None:
         self.documents: dict[int, SeenDocument] = {}
-        self.queries: list[str] = []
-        """What was searched with, or may have been."""
+        self._contexts: dict[SeenDocument, RetrievedContext] = {}
+        self.queries: list[str] = []  # what was searched with, or may have been
         for each in tree.chain_of_requests:
             _add_searches(each)
             self.unreadable: dict[int, Step] = {}
             """Search results that only the program may read, by identity; of the request itself, as all below."""
             self.empty_search = each.found_nothing
-            self.has_earlier_documents = False
-            """A prompt's history held documents of earlier turns."""
-            self._first_seen_in: dict[SeenDocument, Step] = {}
-            # Documents do not know their steps, which hold them: cycles would wait for the garbage collector.
+            self.has_earlier_documents = False  # a prompt's history held documents of earlier turns
             self._models: list[ModelStep] = []
             self._shown: set[tuple[int, ...]] = set()
             for step, is_over in each.moments:
@@ -58,6 +56,12 @@ class SeenDocuments:
                     self._end(step)
                 else:
                     self._begin(step)
+
+    def context_of(self, entry: SeenDocument) -> RetrievedContext:
+        """A document as a context: one object each time, for most are found, and reach the prompt."""
+        if entry not in self._contexts:
+            self._contexts[entry] = context_of(entry.document, rank=entry.rank, score=entry.score)
+        return self._contexts[entry]
 
     @property
     def all(self) -> Sequence[SeenDocument]:
@@ -70,7 +74,7 @@ class SeenDocuments:
             if not step.inside_search:
                 current, from_history = documents_of_messages(step.inputs, self._shown)
                 for found in [*current, *documents_in(step.beside)]:
-                    self._see(found, step, ranked=self._is_first_seen_in(step, found))
+                    self._see(found, ranked=self._is_new(found))
                 self.has_earlier_documents |= from_history
                 step.prompt = prompt_of(step.inputs, step.beside)
         elif isinstance(step, SearchStep):
@@ -81,7 +85,7 @@ class SeenDocuments:
         else:
             if isinstance(step.inputs, Opaque) and step.inputs.identity in self.unreadable:
                 step.consumed = step.inputs.identity
-            self._see_all(step.inputs, step)
+            self._see_all(step.inputs)
 
     def _end(self, step: Step) -> None:
         if step.noted is None:
@@ -92,13 +96,13 @@ class SeenDocuments:
             elif not isinstance(step, ModelStep):
                 self._end_chain(step)
         if step.parent is None and step.late_inputs is not None:
-            self._see_all(step.late_inputs, step)
+            self._see_all(step.late_inputs)
 
     def _end_chain(self, step: Step) -> None:
         output, given = step.output, step.inputs if step.late_inputs is None else step.late_inputs
         for found in documents_in(output):
-            is_result = step.parent is not None and self._is_first_seen_in(step, found)  # then of a search
-            self._see(found, step, ranked=is_result)
+            is_result = step.parent is not None and self._is_new(found)  # then of a search
+            self._see(found, ranked=is_result)
             if is_result:  # it was searched with the step's input, or with what a model wrote into that
                 written = {model.reply.text for model in self._models if model.reply is not None}
                 fields = given.values() if type(given) is dict else ()
@@ -122,7 +126,7 @@ class SeenDocuments:
         artifacts = [message.artifact for message in messages]
         self.empty_search |= [] in artifacts
         lists = [found for shown in (*artifacts, step.output) for found in documents_in(shown)]
-        step.shown = [entry for found in lists for entry in self._see(found, step, ranked=True)]
+        step.shown = [entry for found in lists for entry in self._see(found, ranked=True)]
 
     def _end_search(self, step: SearchStep, documents: Snapshot) -> None:
         if not isinstance(documents, list):
@@ -133,45 +137,34 @@ class SeenDocuments:
             # Only the outermost search gives the ranked result; the lists inside it do not count.
             items = (Document(item, None, {}) if isinstance(item, str) else item for item in documents)
             found = [pair for pair in map(scored_document, items) if pair is not None]
-            step.found = self._see(found, step, ranked=not step.inside_search)
+            step.found = self._see(found, ranked=not step.inside_search)
             self.unreadable = {key: inner for key, inner in self.unreadable.items() if not inner.is_within(step)}
 
-    def _see_all(self, inputs: Snapshot, step: Step) -> None:
+    def _see_all(self, inputs: Snapshot) -> None:
         """Note the documents that a step was called with."""
         for found in documents_in(inputs):
-            self._see(found, step, ranked=False, from_history=is_conversation(inputs))
+            self._see(found, ranked=False, from_history=is_conversation(inputs))
 
-    def _see(
-        self, found: ScoredDocuments, step: Step, *, ranked: bool, from_history: bool = False
-    ) -> list[SeenDocument]:
+    def _see(self, found: ScoredDocuments, *, ranked: bool, from_history: bool = False) -> list[SeenDocument]:
         """Note documents that a step shows; `ranked` if the list is the result of a search."""
         seen = []
         for rank, (document, score) in enumerate(found):
             entry = self.documents.get(id(document))
             if entry is None:
                 entry = SeenDocument(document, rank if ranked else None, score, from_history)
-                self.documents[id(document)], self._first_seen_in[entry] = entry, step
+                self.documents[id(document)] = entry
             elif ranked:
                 entry.from_history = False
                 entry.rank = rank if entry.rank is None else entry.rank
             seen.append(entry)
         return seen
 
-    def _is_first_seen_in(self, step: Step, found: ScoredDocuments) -> bool:
-        """Whether a step found these documents: no other step had shown them before, except for steps inside it."""
-        for document, _ in found:
-            entry = self.documents.get(id(document))
-            if entry is not None and (
-                (seen_in := self._first_seen_in.get(entry)) is None or not seen_in.is_within(step)
-            ):
-                return False
-        return True
+    def _is_new(self, found: ScoredDocuments) -> bool:
+        """Whether no step had shown these documents before."""
+        return all(id(document) not in self.documents for document, _ in found)
 
 
 # Documents as contexts
-
-ToContext = Callable[[SeenDocument], RetrievedContext]
-"""Makes a context of a document."""
 
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
@@ -187,10 +180,6 @@ def context_of(document: Document, *, rank: int | None, score: float | None) -> 
     )
 
 
-def context_of_seen(seen: SeenDocument) -> RetrievedContext:
-    return context_of(seen.document, rank=seen.rank, score=seen.score)
-
-
 def text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -202,8 +191,9 @@ def _add_searches(tree: RequestTree) -> None:
     """Add the searches that tools are which the user named so: each is a step inside the tool, and found what that returned."""
     moments: list[tuple[Step, bool]] = []
     added: dict[Step, SearchStep] = {}
-    for step, is_over in tree.moments if tree.retrieval_tools else ():
-        is_named = is_over and isinstance(step, ToolStep) and step.name in tree.retrieval_tools
+    names = retrieval_tools()
+    for step, is_over in tree.moments if names else ():
+        is_named = is_over and isinstance(step, ToolStep) and step.name in names
         if is_named and step.noted is None and not any(each.failed for each in tool_messages(step.output)):
             search = added[step] = SearchStep(
                 name=step.name,

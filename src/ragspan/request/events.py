@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, nested_logs
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.request.contents import Document, FilledPrompt, PayloadMessage, json_in
+from ragspan.request.contents import Document, FilledPrompt, PayloadMessage
 from ragspan.request.record_making import record_of
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step, SynthesisStep, ToolStep
 from ragspan.safe_copy import Snapshot
@@ -120,7 +120,6 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
         if isinstance(model := steps.get(run), ModelStep):
             model.tokens = stream.tokens[:: copies.get(run, 1)]
             model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
-    _add_call_ids(tree)
     for inner in nested_logs(log):
         tree.take_in(inner.log.tree_inside(inner.steps_around(steps)))
     return tree
@@ -152,28 +151,3 @@ def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload:
             elif isinstance(step, ToolStep) and step.call_id is None and isinstance(payload, PayloadMessage):
                 step.call_id = payload.call_id  # langchain-core before 1.1.2 does not tell it at the start
             tree.end(step, time_ns, payload, late_inputs)
-
-
-def _add_call_ids(tree: RequestTree) -> None:
-    """Tell each tool the id of the request that it answers, where the framework does not hand it over."""
-    tools = tree.all_of(ToolStep)
-    taken = {tool.call_id for tool in tools}
-    asked = [
-        (step, call, _read(call.arguments))
-        for step in (tree.all_of(ModelStep) if None in taken else ())
-        for call in (step.reply.calls or () if step.reply else ())
-        if call.id is not None and call.id not in taken
-    ]
-    for tool in tools if asked else ():
-        given = _read(tool.inputs)
-        for entry in asked if tool.call_id is None else ():
-            model, call, arguments = entry
-            if call.name == tool.name and arguments == given and model.started_ns <= tool.started_ns:
-                asked.remove(entry)
-                tool.call_id = call.id
-                break
-
-
-def _read(arguments: Any) -> Any:
-    """Arguments that a provider may have as JSON."""
-    return json_in(arguments) or arguments if isinstance(arguments, str) else arguments

@@ -15,7 +15,7 @@ from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
 from ragspan.request.answering import answering_calls, shares_words
 from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
-from ragspan.request.documents import SeenDocuments, ToContext
+from ragspan.request.documents import SeenDocuments
 from ragspan.request.pieces import PromptPiece, Source, pieces_of, says_something, trimmed
 from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts
 from ragspan.request.templates import filled_texts, summaries_in
@@ -29,15 +29,13 @@ _KINDS: Final[Mapping[Source, BackgroundKind]] = {
     Source.METADATA: "metadata",
     Source.DATA: "other",
 }
-_REMOTE = {"RemoteRunnable", "RemoteGraph"}
-"""Steps that call a program elsewhere, which may search."""
-_UNMARKED = 8
-"""Words in one piece that may be a document, though nothing says so."""
+_REMOTE = {"RemoteRunnable", "RemoteGraph"}  # steps that call a program elsewhere, which may search
+_UNMARKED = 8  # words in one piece that may be a document, though nothing says so
+_SAID_BEFORE = {Turn.SPOKEN, Turn.QUOTED}
 _TAIL = 64
 _MAX_LOOKED_AT = 20_000
 _MAX_TEXTS = 200
-_SUMMARY = "here is a summary of the conversation"
-"""So LangChain's own middleware begins it."""
+_SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
 
 
 class Evidence(NamedTuple):
@@ -51,9 +49,7 @@ class Evidence(NamedTuple):
     from_model: bool | None
 
 
-def evidence_of(
-    tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None, to_context: ToContext
-) -> Evidence:
+def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None) -> Evidence:
     """What the answer of a request rests on."""
     models = tree.answering_models
     answering, is_said = answering_calls(models, response)
@@ -70,16 +66,18 @@ def evidence_of(
             if isinstance(step.output, FilledPrompt)
         ]
     filled = filled_texts(tree)
-    prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "", filled)
+    prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "")
     give_turn()
     pieces = pieces_of(tree, seen, prompts, question or "", filled)
     background = _background(pieces)
-    contexts = _with_recorded(tree, _contexts(prompts, to_context))
+    contexts = _with_recorded(tree, _contexts(prompts, seen))
     unseen = _unseen(tree, seen, prompts, models)
     why = unseen if prompts.texts.is_complete else "too_much"
     if why is None and not contexts:
         why = _why_unknown(tree, seen, prompts, pieces, response)
-        if why is None and not background and _rests_on_earlier_answers(prompts, response):
+        said = [part.text[:_MAX_LOOKED_AT] for part, turn in prompts.parts.values() if turn in _SAID_BEFORE]
+        words = words_of((response or "")[:_MAX_LOOKED_AT]) if said else []
+        if why is None and not background and words and shares_words(words, said):
             why = "earlier_answer"
     is_known = is_said or all(call.said or call.reply is not None for call in models)
     has_prompts = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
@@ -96,31 +94,29 @@ def evidence_of(
 
 
 def contexts_of_calls(
-    tree: RequestTree, seen: SeenDocuments, question: str | None, calls: Sequence[ModelStep], to_context: ToContext
+    tree: RequestTree, seen: SeenDocuments, question: str | None, calls: Sequence[ModelStep]
 ) -> list[RetrievedContext] | None:
     """The documents in the prompts that what these calls said comes from; None if there may be more."""
-    prompts = answer_prompts(seen.all, tree.answering_models, calls, seen.queries, question or "", filled_texts(tree))
-    return _contexts(prompts, to_context) if prompts.texts.is_complete else None
+    prompts = answer_prompts(seen.all, tree.answering_models, calls, seen.queries, question or "")
+    return _contexts(prompts, seen) if prompts.texts.is_complete else None
 
 
-def _contexts(prompts: AnswerPrompts, to_context: ToContext) -> list[RetrievedContext]:
+def _contexts(prompts: AnswerPrompts, seen: SeenDocuments) -> list[RetrievedContext]:
     """The documents in prompt order."""
     found: dict[str, RetrievedContext] = {}
     for placed in prompts.placed:
         match = placed.match
         if match.text not in found:
-            own = to_context(placed.entry)
+            own = seen.context_of(placed.entry)
             is_own = match.whole and match.text is own.text
             found[match.text] = own if is_own else replace(own, text=match.text, truncated=not match.whole)
     return list(found.values())
 
 
 def _with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """These contexts, and those that the program named and that are not among them, nor written there with their metadata."""
-    by_id = {context.id: context.text for context in contexts if context.id is not None}
-    known = {context.text for context in contexts}
-    named = {each.text: each for each in tree.recorded if each.text not in known}
-    return (*contexts, *(each for each in named.values() if each.text not in by_id.get(each.id or "", "")))
+    """These contexts, and those that the program named and that do not stand in them."""
+    named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
+    return (*contexts, *named.values())
 
 
 def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
@@ -221,10 +217,3 @@ def _why_unknown(
         return "unmarked_text"
     unmarked = (piece for piece in pieces if piece.source in {Source.UNKNOWN, Source.TOOL})
     return "unmarked_text" if any(len(words_of(piece.text)) >= _UNMARKED for piece in unmarked) else None
-
-
-def _rests_on_earlier_answers(prompts: AnswerPrompts, response: str | None) -> bool:
-    """Whether a response repeats what the assistant said in earlier turns."""
-    said = {Turn.SPOKEN, Turn.QUOTED}
-    earlier = [part.text[:_MAX_LOOKED_AT] for part, turn in prompts.parts.values() if turn in said]
-    return bool(earlier) and shares_words(words_of((response or "")[:_MAX_LOOKED_AT]), earlier)

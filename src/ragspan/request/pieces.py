@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -19,15 +19,13 @@ from ragspan.request.contents import ROLES, PayloadMessage, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.templates import FilledTexts, data_in
-from ragspan.request.tree import AnyStep, ModelStep, RequestTree, SearchStep, ToolStep
+from ragspan.request.tree import ModelStep, RequestTree, ToolStep
 from ragspan.safe_copy import Snapshot
 from ragspan.turns import give_turn
 
-_LONG = 5
-"""Words of a line that a model wrote into a tool's call, and that the result repeats."""
+_LONG = 5  # words of a line that a model wrote into a tool's call, and that the result repeats
 _MIN_VALUE = 4
-_ENDS = " \t\n.,;!?)]}"
-"""What a document before a piece may end with."""
+_ENDS = " \t\n.,;!?)]}"  # what a document before a piece may end with
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _MAX_SEARCHED = 2_000_000
@@ -47,20 +45,15 @@ _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 class Source(enum.IntEnum):
     """Where the words of a piece come from; the first four are those of `ragspan.matching`."""
 
-    UNKNOWN = 0
-    """Not known: no evidence, but it may be a document."""
+    UNKNOWN = 0  # not evidence, but it may be a document
     DOCUMENT = 1
     USER = 2
     MODEL = 3
     TOOL = 4
-    HISTORY = 5
-    """Documents and results of tools of earlier turns."""
-    METADATA = 6
-    """What a formatter wrote beside documents."""
-    DATA = 7
-    """What else the program put there: a step's output, memories, a field of the caller's."""
-    TEMPLATE = 8
-    """Instructions."""
+    HISTORY = 5  # documents and results of tools of earlier turns
+    METADATA = 6  # what a formatter wrote beside documents
+    DATA = 7  # what else the program put there: a step's output, memories, a field of the caller's
+    TEMPLATE = 8  # instructions
 
 
 _UNKNOWN = bytes([255, *range(1, 256)])
@@ -77,15 +70,7 @@ class PromptPiece:
 def pieces_of(
     tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str, filled: FilledTexts
 ) -> list[PromptPiece]:
-    """The pieces of an answer's prompts, in prompt order.
-
-    Args:
-        tree: the request.
-        seen: its documents.
-        prompts: the prompts, with the documents that are in them.
-        question: the user's own words.
-        filled: what prompt templates were filled with.
-    """
+    """The pieces of an answer's prompts, in prompt order; `filled` is what prompt templates were filled with."""
     return list(islice(_Cutter(tree, seen, prompts, question, filled).pieces(), _MAX_PIECES))
 
 
@@ -96,15 +81,10 @@ class _Cutter:
         self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
         steps = [step for each in tree.chain_of_requests for step in each.steps]
         models = [step for step in steps if isinstance(step, ModelStep)]
-        self._tools = [step for step in steps if isinstance(step, ToolStep)]
-        self._models_in = _by_tool(models)
-        searches = _by_tool([step for step in steps if isinstance(step, SearchStep)])
-        self._in_vain = {
-            tool
-            for tool, own in searches.items()
-            if tool not in self._models_in and not any(step.found for step in own)
-        }
-        """The tools that are a search that came back empty."""
+        tools = [step for step in steps if isinstance(step, ToolStep)]
+        above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models}
+        self._in_tools = {call for call, outer in above.items() if outer}
+        asking = {tool for outer in above.values() for tool in outer}
         self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
         self._said: dict[str, list[ModelStep]] = {}
@@ -118,16 +98,13 @@ class _Cutter:
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
         self._results = [
             tool.result
-            for tool in self._tools[-_MAX_TEXTS:]
+            for tool in tools[-_MAX_TEXTS:]
             if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
-            if tool not in self._in_vain and tool not in self._models_in
+            if tool not in asking
         ]
-        empty = [step.output for step in steps if step.inputs == []] + [tool.result for tool in self._in_vain]
         about = (value for entry in seen.all for value in entry.document.metadata.values())
-        own = dict.fromkeys(str(value) for value in about if type(value) in {str, int, float})
-        texts = (text for text in (*empty, *own) if isinstance(text, str) and text.strip())
-        self._known = list(islice(texts, _MAX_TEXTS))
-        """Made of an empty search's result, or metadata of documents: not unknown, if no evidence."""
+        self._known = list(islice((text for text in about if type(text) is str and text.strip()), _MAX_TEXTS))
+        """Metadata of documents: not unknown, if no evidence."""
         self._data = data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
 
     def pieces(self) -> Iterator[PromptPiece]:
@@ -149,7 +126,7 @@ class _Cutter:
         """Give each character of a message's part its source."""
         give_turn()
         if message.role == "tool":
-            self._mark_tool(number, message, turn, text)
+            self._mark_tool(number, turn, text)
             return
         role, held = message.role, self._prompts.held.get(number, [])
         quoting = self._mark_words(number, text, is_reply=bool(held) and role == "ai", held=bool(held))
@@ -232,25 +209,18 @@ class _Cutter:
             after = text.find("\n", bare.rfind(Source.DOCUMENT))
             self._claim(number, Source.METADATA, (text.rfind("\n", 0, first) + 1, len(text) if after < 0 else after))
 
-    def _mark_tool(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
-        """A tool's result; one that is what a model inside it said, or that repeats what models wrote into calls, is their words."""
-        whole = 0, len(text)
-        tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
-        if tool is not None and (tool in self._in_vain or self._is_reply(tool, text)):
-            self._claim(number, Source.MODEL, whole)  # then it brings the grounds of its own prompt
-            return
+    def _mark_tool(self, number: int, turn: Turn, text: str) -> None:
+        """A tool's result, without what a model inside it said, and what it repeats of what models wrote into calls."""
         if turn is Turn.EARLIER:
             self._mark_history(number)
+        for start, said in self._said_in.get(number, ()):  # an agent's answer brings the grounds of its own prompts
+            if not self._in_tools.isdisjoint(self._said[said]):
+                self._claim(number, Source.MODEL, (start, start + len(said)))
         for line in self._written:
             for written in {line, json.dumps(line, ensure_ascii=False)[1:-1]}:
                 self._claim(number, Source.MODEL, *_spans(text, written))
-        held = self._prompts.held.get(number)
-        self._claim(number, Source.HISTORY if turn is Turn.EARLIER else Source.METADATA if held else Source.TOOL, whole)
-
-    def _is_reply(self, tool: ToolStep, text: str) -> bool:
-        result = " ".join(words_of(text[:_MAX_LOOKED_AT])) if tool in self._models_in else ""
-        said = (" ".join(words_of(call.said[:_MAX_LOOKED_AT])) for call in self._models_in.get(tool, ()))
-        return any(words and words in result for words in said)
+        source = Source.METADATA if self._prompts.held.get(number) else Source.TOOL
+        self._claim(number, Source.HISTORY if turn is Turn.EARLIER else source, (0, len(text)))
 
     @cached_property
     def _written(self) -> list[str]:
@@ -269,16 +239,6 @@ class _Cutter:
 def _is_own(words: str, calls: Sequence[ModelStep]) -> bool:
     """Whether a model said this by itself: what its prompt held stays evidence if it quotes it."""
     return not all(any(words in part.text for part in call.prompt) for call in calls)
-
-
-def _by_tool(steps: Iterable[AnyStep]) -> dict[ToolStep, list[AnyStep]]:
-    """The tools around these steps, each with those of them that are inside."""
-    found: dict[ToolStep, list[AnyStep]] = {}
-    for step in steps:
-        for outer in step.ancestors():
-            if isinstance(outer, ToolStep):
-                found.setdefault(outer, []).append(step)
-    return found
 
 
 def _people_in(value: Snapshot) -> Iterator[PayloadMessage]:
@@ -312,12 +272,10 @@ def _spans(text: str, needle: str) -> list[Span]:
 
 
 def says_something(text: str) -> bool:
-    """Whether a piece is more than a mark, a number of a line, a bracket, a tag or one word before a colon."""
-    plain = _bare_tag.sub(" ", text[:_MAX_LOOKED_AT])
-    words = words_of(plain)
-    if len(words) == 1 and plain.rstrip().endswith(":"):
-        return False
-    return len(words) > 1 or any(len(word) >= _MIN_VALUE or word.isdigit() for word in words)
+    """Whether a piece is more than a mark, the number of a line, a bracket, a tag, one short word or one before a colon."""
+    words = words_of(_bare_tag.sub(" ", text[:_MAX_LOOKED_AT]))
+    is_label = text.rstrip().endswith(":")
+    return len(words) > 1 or any(word.isdigit() or (len(word) >= _MIN_VALUE and not is_label) for word in words)
 
 
 def trimmed(piece: str) -> str:

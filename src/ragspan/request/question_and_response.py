@@ -28,7 +28,6 @@ from ragspan.text.answers import without_thoughts
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
-_NAMES = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
 _word = re.compile(r"[a-z]+")
 _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -37,31 +36,32 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # The question
 
 
-def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
+def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     """The user's own words in what a request was called with.
 
     Args:
         inputs: a text, messages, or fields of which one holds the question, maybe fields within fields.
         queries: what was searched for; a field that equals one of them is the question unless a sure name tells.
-        named_only: take the user's messages and fields that are called a question, no others.
     """
     if isinstance(inputs, str):
-        return inputs if inputs.strip() and not named_only else None
+        return inputs if inputs.strip() else None
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
-    talks = [(talk, said) for _, talk in leaves if isinstance(talk, list) and (said := _last_of_user(talk))]
+    talks = [
+        (talk, [message.text for message in talk if message.role == "human"][-1])
+        for _, talk in leaves
+        if isinstance(talk, list)
+    ]
+    talks = [(talk, said) for talk, said in talks if said.strip()]
     spoken = [said for _, said in talks]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
-    if named_only:
-        return next(iter([*named, *often, *spoken]), None)
     going_on = [said for talk, said in talks if talk[-1].role != "ai"]
     asking = [(key, text) for key, text in texts if not _words(key) & field_names.NOT_ASKING]
     searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
     rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
-    others = [text for key, text in texts if key not in _NAMES]
-    return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken, *others]), None)
+    return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken]), None)
 
 
 def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[PayloadMessage]]]:
@@ -92,36 +92,30 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Pa
         yield from _leaves(item, name)
 
 
-def _last_of_user(messages: Sequence[PayloadMessage]) -> str | None:
-    last = next((message.text for message in reversed(messages) if message.role == "human"), "")
-    return last if last.strip() else None
-
-
 # How it ended
 
 
-def status_and_response(tree: RequestTree, documents: Sequence[str]) -> tuple[AnswerStatus, str | None]:
+def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
     """How a request ended, and what the caller got as the answer, without what a model thought before it."""
-    status, response = _status_and_words(tree, documents)
+    status, response = _status_and_words(tree)
     answer = without_thoughts(response) if response else response
     return status, None if response and not answer else answer
 
 
-def _status_and_words(tree: RequestTree, documents: Sequence[str]) -> tuple[AnswerStatus, str | None]:
+def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
     if tree.error in _STOPPED or (tree.interrupted and _was_interrupted(tree)):
         return "interrupted", None
     if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
         received, model = _received(tree), _speaker(tree)
+        is_whole = False
         # A graph goes on with its model when its reader has left: the last token tells nothing then.
-        has_read = not tree.delivered or tree.streamed
-        is_whole = received is not None and model is not None and has_read and model.last_chunk is not None
-        if is_whole and model is not None and model.last_chunk is not None:
+        if received is not None and model and model.last_chunk and (tree.streamed or not tree.delivered):
             is_last, notes = model.last_chunk
             is_whole = is_last or facts_of(notes).finish_reason is not None
         return ("complete" if is_whole else "aborted"), received
     if tree.error is not None:
         return "error", _received(tree)
-    response = _Answers(tree, documents).response()
+    response = _Answers(tree).response()
     return "complete", _streamed_by_the_graph(tree) if response is None else response
 
 
@@ -188,8 +182,8 @@ def _streamed_by_the_graph(tree: RequestTree) -> str | None:
 class _Answers:
     """Looks for the answer among the fields, messages and texts that a caller got."""
 
-    def __init__(self, tree: RequestTree, documents: Sequence[str]) -> None:
-        self._tree, self._documents = tree, documents
+    def __init__(self, tree: RequestTree) -> None:
+        self._tree = tree
         self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
 
     def response(self) -> str | None:
@@ -233,12 +227,6 @@ class _Answers:
         parts = [part for part in self._whole if _has_words(part) and part in even]
         is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
         return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
-
-    def _was_grounded(self, text: str) -> bool:
-        """Whether the model that said this had a document in its prompt, as a quick look shows."""
-        step = next((one for one in self._tree.answering_models if one.reply and one.reply.text == text), None)
-        prompt = "" if step is None else "\n".join(part.text for part in step.prompt)
-        return step is not None and any(text[:100] in prompt for text in self._documents if text)
 
     def _was_spoken(self, output: Snapshot) -> bool:
         """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
@@ -305,26 +293,18 @@ class _Answers:
             if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
                 yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._has_said(texts[key])))
-        yield from self._unnamed(own, texts, is_named=bool(named))
+        spoken = list(filter(self._has_said, texts.values()))
+        if len(spoken) > 1:
+            yield from (text for text in texts.values() if all(part in text for part in spoken))
+            yield from [] if named else [ObjectFields(own)]
+        made = [] if spoken or named else list(filter(self._covers, texts.values()))
+        yield from made if len(made) == 1 else spoken
         replying = {*field_names.ANSWERING, *field_names.REPLYING}
         yield from (texts[key] for key in named if key in texts and _is_called(key, replying))
         yield from self._deeper([value for value in own.values() if isinstance(value, dict)])
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
         yield from (own[key] for key in named)
-
-    def _unnamed(self, own: Mapping[str, Snapshot], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Snapshot]:
-        """Top-level texts that a model said: the one that is made of the others, or all if none is the answer.
-
-        Where no field is called an answer, that may be the only text that is made of a model's words.
-        """
-        spoken = sorted(filter(self._has_said, texts.values()), key=lambda text: not self._was_grounded(text))
-        if len(spoken) > 1:
-            yield from (text for text in texts.values() if all(part in text for part in spoken))
-            if not is_named and self._was_grounded(spoken[1]):
-                yield ObjectFields(own)
-        made = [] if spoken or is_named else list(filter(self._covers, texts.values()))
-        yield from made if len(made) == 1 else spoken
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
         """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""

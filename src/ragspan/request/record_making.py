@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ragspan import field_names
-from ragspan.matching import PromptTexts
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
-from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall
 from ragspan.request.contents import Call, Document, PayloadMessage
-from ragspan.request.documents import SeenDocuments, ToContext, context_of, context_of_seen, text_or_none
+from ragspan.request.documents import SeenDocuments, context_of, text_or_none
 from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import question_in, status_and_response
 from ragspan.request.tree import (
@@ -34,8 +33,7 @@ _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
 """So begin the names of what the frameworks add for their tracing."""
 _ROLES = {"human": "user", "ai": "assistant"}
-_NEW_ORDER = "relevance_score"
-"""Where rerankers write their score in a document's metadata."""
+_NEW_ORDER = "relevance_score"  # where rerankers write their score in a document's metadata
 
 
 def record_of(tree: RequestTree) -> RagRecord | None:
@@ -43,18 +41,17 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     if not tree.grouped and not tree.recorded and _is_no_answer(tree):
         return None
     seen = SeenDocuments(tree)
-    status, response = status_and_response(tree, [entry.text for entry in seen.all])
+    status, response = status_and_response(tree)
     has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
     if response is None and status == "complete" and not (has_asked or tree.recorded):
         return None  # a prompt that was filled in, say
     if tree.run_type != "engine" and _shows_documents(tree, seen, response):
         return None
     question = _question(tree, seen)
-    to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
     give_turn()
-    evidence = evidence_of(tree, seen, question, response, to_context)
+    evidence = evidence_of(tree, seen, question, response)
     give_turn()
-    steps = _StepRecords(tree, to_context)
+    steps = _StepRecords(tree, seen)
     return RagRecord(
         question=question,
         response=response,
@@ -71,10 +68,11 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         session_id=_first_of(tree.metadata, field_names.SESSION),
         user_id=_first_of(tree.metadata, field_names.USER),
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
-        metadata=_own_metadata(tree.metadata),
+        metadata={key: one for key, one in plain_entries(tree.metadata).items() if not key.startswith(_TRACING)},
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
-        is_agent=_is_agent(tree),
+        is_agent=tree.metadata.get("ls_integration") == "langchain_create_agent"
+        or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
         error=tree.noted if status == "error" else None,
         **evidence._asdict(),
     )
@@ -91,18 +89,17 @@ def _shows_documents(tree: RequestTree, seen: SeenDocuments, response: str | Non
     """No model was asked, and what came out is what a search found: a search with a formatter."""
     if response is None or tree.grouped or tree.recorded or tree.answering_models:
         return False
-    return any(PromptTexts([response]).find([entry.text for entry in seen.all], cut=False))
+    return any(entry.text.strip() and entry.text.strip() in response for entry in seen.all)
 
 
 def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:
-    queries = seen.queries
-    saved = [question_in(state, named_only=True) for state in tree.saved_states]
+    queries, states = seen.queries, tree.saved_states
+    saved = [question_in(state, queries) for state in states]
     found = [
         question_in(tree.inputs, queries),
         question_in(tree.asked_before, queries),
         *(question for question in saved if question not in queries),  # those are what a model asked its tools
         *saved,
-        *(question_in(state, queries) for state in tree.saved_states),
         *(step.query for step in tree.all_of(SearchStep)[:1]),
     ]
     return next((question for question in found if question is not None), None)
@@ -114,23 +111,12 @@ def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
 
 
-def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The program's own metadata, without what the frameworks add for their tracing."""
-    return {key: value for key, value in plain_entries(metadata).items() if not key.startswith(_TRACING)}
-
-
-def _is_agent(tree: RequestTree) -> bool:
-    """Whether an agent answered: the framework says so, or a tool ran that a model had asked for."""
-    asked = (tool.call_id is not None for tool in tree.all_of(ToolStep))
-    return tree.metadata.get("ls_integration") == "langchain_create_agent" or any(asked)
-
-
 class _StepRecords:
     """The steps of a request as spans show them. A tool that returns what its only search found is that search, and no step of its own."""
 
-    def __init__(self, tree: RequestTree, to_context: ToContext) -> None:
-        self._tree, self._to_context = tree, to_context
-        self._messages: dict[tuple[str, str, str | None, str], Message] = {}
+    def __init__(self, tree: RequestTree, seen: SeenDocuments) -> None:
+        self._tree, self._seen = tree, seen
+        self._messages: dict[tuple[str, str, str | None, tuple[ToolRequest, ...]], Message] = {}
         self._all_searches = tree.all_of(SearchStep)
         self.searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
         tools = tree.all_of(ToolStep)
@@ -154,7 +140,7 @@ class _StepRecords:
         return Retrieval(
             name=step.name,
             query=step.query,
-            contexts=tuple(map(self._to_context, step.found)),
+            contexts=tuple(map(self._seen.context_of, step.found)),
             span=step.span,
             data_source_id=text_or_none(step.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
@@ -180,49 +166,50 @@ class _StepRecords:
 
     def _message(self, part: PayloadMessage) -> Message:
         """A message of a prompt; an agent's prompts repeat all earlier ones."""
-        calls = [(call.name, call.id, call.arguments) for call in part.calls or ()]
-        key = (part.role, part.text, text_or_none(part.call_id), str(calls) if calls else "")
+        key = (part.role, part.text, text_or_none(part.call_id), tuple(map(_request, part.calls or ())))
+        role, text, call_id, requests = key
         known = self._messages.get(key)
         if known is None:
-            known = self._messages[key] = Message(
-                role=_ROLES.get(part.role, part.role),
-                text=key[1],
-                tool_requests=tuple(map(_request, part.calls or ())),
-                tool_call_id=key[2],
-            )
+            known = Message(role=_ROLES.get(role, role), text=text, tool_requests=requests, tool_call_id=call_id)
+            self._messages[key] = known
         return known
 
     def rerankings(self) -> tuple[Reranking, ...]:
         """The rerankings: searches that call another one, and reorder or filter what it found, or else steps of their own."""
         inner = [step for step in self._all_searches if step.inside_search and step.found]
-        pairs = [(outer, [step for step in inner if step.parent is outer]) for outer in self.searches] if inner else []
-        shown = [
-            Reranking(
-                name=outer.name,
-                query=outer.query,
-                given=_ordered(asked[0].found),
-                contexts=_ordered(outer.found),
-                is_filter=not _was_reranked(outer.found),
-                **self._common(outer) | {"started_ns": asked[0].ended_ns},
-            )
-            for outer, asked in pairs
-            if len(asked) == 1 and outer.ended_ns and not outer.error
-            if _was_reranked(outer.found) or _was_filtered(asked[0].found, outer.found)
-        ]
+        shown: list[Reranking] = []
+        for outer in self.searches if inner else ():
+            asked = [step for step in inner if step.parent is outer]
+            if len(asked) == 1 and outer.ended_ns and not outer.error:
+                given, found = asked[0].found, outer.found
+                is_reranked = bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
+                if is_reranked or {entry.text for entry in found} < {entry.text for entry in given}:
+                    one = self._reranking(outer, outer.query, given, found, is_filter=not is_reranked)
+                    shown.append(replace(one, started_ns=asked[0].ended_ns))
         return tuple(shown) or tuple(
-            Reranking(
-                name=step.name,
-                query=step.query,
-                given=_ordered(step.given),
-                contexts=_ordered(step.found),
-                model=step.model,
-                top_k=step.top_k,
-                is_filter=step.is_filter,
-                **self._common(step),
+            self._reranking(
+                step, step.query, step.given, step.found, model=step.model, top_k=step.top_k, is_filter=step.is_filter
             )
             for step in self._tree.all_of(RerankStep)[:_MAX_OF_A_KIND]
             if not step.is_filter or (step.ended_ns and not step.error and len(step.found) < len(step.given))
         )
+
+    def _reranking(
+        self,
+        step: Step,
+        query: str | None,
+        given: Sequence[SeenDocument],
+        found: Sequence[SeenDocument],
+        **about: Any,
+    ) -> Reranking:
+        before, after = (
+            tuple(
+                context_of(entry.document, rank=rank, score=entry.document.metadata.get(_NEW_ORDER, entry.score))
+                for rank, entry in enumerate(documents)
+            )
+            for documents in (given, found)
+        )
+        return Reranking(name=step.name, query=query, given=before, contexts=after, **about, **self._common(step))
 
     def _common(self, step: Step) -> dict[str, Any]:
         """What all steps have."""
@@ -246,22 +233,6 @@ def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[
         return search if search.error == tool.error else None
     result = tool.result if isinstance(tool.result, str) else ""
     return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
-
-
-def _was_reranked(found: Sequence[SeenDocument]) -> bool:
-    return bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
-
-
-def _was_filtered(before: Sequence[SeenDocument], after: Sequence[SeenDocument]) -> bool:
-    return {entry.text for entry in after} < {entry.text for entry in before}
-
-
-def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
-    """Documents as a reranker received them, or returned them."""
-    return tuple(
-        context_of(entry.document, rank=rank, score=entry.document.metadata.get(_NEW_ORDER, entry.score))
-        for rank, entry in enumerate(found)
-    )
 
 
 def _request(call: Call) -> ToolRequest:

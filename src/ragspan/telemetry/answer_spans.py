@@ -1,8 +1,6 @@
 """The spans of an answer, of its steps and of late outcomes, built after the fact from recorded times.
 
-Every span starts in a context of its own, so that no ambient span of the worker's thread becomes its parent. It starts with
-the attributes that a sampler may use; the others follow, within the limit of attributes. OpenTelemetry accepts an end before
-the start, and a negative time fails only when a whole batch is encoded, so recorded times are clamped.
+A span starts with the attributes that a sampler may use; the others follow, within the limit of attributes.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.otel_context import context_with, span_context_of
-from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, response_id
+from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
 from ragspan.turns import give_turn
@@ -29,7 +27,10 @@ _ANSWER_KINDS = {
 
 
 def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
-    """Start and end in Unix nanoseconds, clamped to `within`, unless that is empty because it was not recorded."""
+    """Start and end in Unix nanoseconds, clamped to `within`, unless that is empty because it was not recorded.
+
+    OpenTelemetry accepts an end before the start, and a negative time fails only when a whole batch is encoded.
+    """
     earliest, latest = within if within[0] < within[1] else _ALL_TIME
     started_ns = min(max(timed.started_ns, earliest), latest)
     return started_ns, min(max(timed.ended_ns, started_ns), latest)
@@ -127,7 +128,6 @@ def add_evaluation(
                 "gen_ai.operation.name": "evaluation",
                 semconv.RECORD_ID: scored.record.record_id,
                 semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
-                "gen_ai.response.id": response_id(scored.record),
             }
         ),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
@@ -26,7 +26,6 @@ from ragspan.telemetry.values import bounded, legible
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 200  # characters of a question or a response
 _MAX_REASON, _MAX_FINDING = 400, 100  # characters of what explains a failing score, and one that passes
-_HIDDEN = "  Text is hidden; set RAGSPAN_CAPTURE_CONTENT=true to show questions, answers and reasons."
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
@@ -42,7 +41,6 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
 
     file: TextIO | None = None
     """Prints there; None means the notebook's cell, or the `sys.stdout` of the moment."""
-    _has_hinted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         if self.capture_content is None and Settings.from_environment().capture_content is None:
@@ -90,9 +88,6 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
         judges = dict.fromkeys(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))
         if named := [shortened(judge) for judge in judges if judge]:
             yield Text(f"  {'judged by':<20} {', '.join(named)}", style="dim")
-        if not is_shown and self.explanations is not True and not self._has_hinted:
-            self._has_hinted = True
-            yield Text(_HIDDEN, style="dim")
 
 
 def text_lines(record: RagRecord) -> Iterator[Text]:

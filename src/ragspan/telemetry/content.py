@@ -65,10 +65,7 @@ class ContentPolicy:
         return self.capture_content in {True, place} and hidden_as not in self._hidden
 
     def explanation(self, score: Score, place: ContentPlace = "spans") -> str | None:
-        """The explanation of a score for this place, at most 1000 characters; None if there is none.
-
-        A backend's own scores count as spans.
-        """
+        """The explanation of a score for this place, at most 1000 characters, if there is one. A backend's own scores count as spans."""
         if self.explanations is False:
             return None
         text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
@@ -84,7 +81,7 @@ class EmitterOptions(ContentPolicy):
     spans: SpanStyle = "answer"
     """`"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only adds
     evaluation spans below the span that the answer ran under, for applications that are already traced. An answer that ran under
-    no span gets one, as with `"answer"`. If another instrumentation traces the answers as well, `"answer"` logs one warning."""
+    no span gets one, as with `"answer"`."""
     dimensions: Sequence[str] = ()
     """Keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release, a prompt's
     version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`."""
@@ -103,10 +100,7 @@ class EmitterOptions(ContentPolicy):
         return {f"ragspan.dimension.{name}": clean_name(str(value)) for name, value in found}
 
     def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
-        """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones.
-
-        Any number of threads may use it. Two that add a value at the same moment may exceed the limit by one.
-        """
+        """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones."""
         attributes = self.dimensions_of(record)
         for name, value in attributes.items():
             known = self._known.setdefault(name, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ragspan.arguments import meant
 from ragspan.installed import load_part, part_names
@@ -14,13 +14,8 @@ from ragspan.records import RagRecord, SpanAnchor
 _EMITTERS = "ragspan_emitter"
 
 
-class Engine(Protocol):
-    """An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
-
-    @property
-    def exit_timeout(self) -> float: ...
-    def flush(self, timeout: float) -> bool: ...
-    def stats(self) -> Any: ...
+Engine: TypeAlias = Any
+"""An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
 
 
 class AnswerHandle(Protocol):
@@ -111,10 +106,7 @@ class ScoreEmitter:
 
 
 def emitter_class(name: str) -> Any:
-    """The class of emitters that a package registers as `name`.
-
-    One of a backend that also takes spans has a class method `at(address, *, capture_content)`, for `ragspan.configure`, and its
-    emitters a method `span_exporter()`.
+    """The class of emitters that a package registers as `name`; one of a tool that takes spans has a method `span_exporter()`.
 
     Raises:
         ConfigurationError: no package registers one, or it cannot be imported.

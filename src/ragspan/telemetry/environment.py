@@ -43,7 +43,6 @@ class EnvironmentProviders:
     logger_provider: LoggerProvider
 
     def shutdown(self) -> None:
-        """Send what is left, and close them."""
         for provider in (self.tracer_provider, self.meter_provider, self.logger_provider):
             provider.shutdown()
 
@@ -51,15 +50,7 @@ class EnvironmentProviders:
 def providers_from_environment(
     *, make: ExporterMaker | None = None, tracer_provider: TracerProvider | None = None
 ) -> EnvironmentProviders:
-    """New providers with the exporters that the environment names.
-
-    Args:
-        make: makes each exporter; by default `make_exporter`.
-        tracer_provider: in place of a new one.
-
-    Raises:
-        ConfigurationError: a named exporter is not installed, or the protocol is unknown.
-    """
+    """New providers with the exporters that the environment names, which `make` makes; raises like `exporters`."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -146,16 +137,14 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
     asking, candidates = f"OTEL_{signal.upper()}_EXPORTER", [name]
     if name == "otlp":
-        asking = asking if variable(asking) else "OTEL_EXPORTER_OTLP_ENDPOINT"
         is_grpc = re.search(rf":{GRPC_PORT}(/|$)", endpoint(signal) or "") is not None
         candidates = sorted(_BY_PROTOCOL.values(), reverse=not is_grpc)
         for by_protocol in ("OTEL_EXPORTER_OTLP_PROTOCOL", f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL"):
             if (protocol := variable(by_protocol)) is not None:
                 one_of(*_BY_PROTOCOL).check(by_protocol, protocol)
                 asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
-    found = next((installed[candidate] for candidate in candidates if candidate in installed), None)
-    if found is not None:
-        return found
+    if found := [installed[candidate] for candidate in candidates if candidate in installed]:
+        return found[0]
     raise ConfigurationError(
         f"{asking} asks for the exporter {candidates[0]!r}, but none is installed{meant(name, ['otlp', *installed])}; there "
         f"are: {', '.join(sorted(installed)) or 'none'}; for otlp: pip install 'ragspan[otlp]', and for its protocol grpc: "
@@ -164,7 +153,7 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
 
 
 def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
-    """The exporter, which configures itself from the environment, and logs one line a minute while its endpoint is away."""
+    """The exporter, which configures itself from the environment; while its endpoint is away the log has one line a minute."""
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made

@@ -100,10 +100,7 @@ def suppressed() -> Iterator[None]:
 def is_suppressed(current: Context | None = None) -> bool:
     """Whether the caller runs in an engine's worker, inside `suppressed()`, or inside OpenTelemetry's own suppression.
 
-    A handler asks this to ignore a judge's and an emitter's calls of a framework.
-
-    Args:
-        current: the context, if the caller has read it already.
+    A handler asks this to ignore a judge's and an emitter's calls of a framework. `current` is the context, if it is known.
     """
     if current is None:
         current = otel_context.get_current()

@@ -1,9 +1,4 @@
-"""The OpenTelemetry providers that we write to: flushed, waited for at their end, and asked whether anybody reads them.
-
-Many programs end with `provider.shutdown()`. Answers may wait for their scores then, and a provider that is shut down drops the
-spans that end after it. So before a provider's own processors shut down, engines that write there get their `exit_timeout` to
-finish, and one line says what they cannot finish. From then on nothing is judged for this provider.
-"""
+"""The OpenTelemetry providers that we write to: flushed, waited for at their end, and asked whether anybody reads them."""
 
 from __future__ import annotations
 
@@ -30,14 +25,13 @@ _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
 _OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _TOO_EARLY = "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
 
-# All uses are single operations of the dictionary, so there is no lock that a fork could leave held.
-_retrying: dict[weakref.ref[Any], None] = {}
+_retrying: weakref.WeakSet[Any] = weakref.WeakSet()
 """The exporters that keep spans: their SDK does not flush an exporter, it only calls `export`."""
 
 
 def flush_as_well(exporter: Any) -> None:
     """Flush this exporter after the providers, by its `force_flush`."""
-    _retrying[weakref.ref(exporter, lambda reference: _retrying.pop(reference, None))] = None
+    _retrying.add(exporter)
 
 
 def flush_spans(timeout: float) -> bool:
@@ -55,7 +49,7 @@ def flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
     flushed: list[tuple[Any, dict[str, bool]]] = [
         (one, {}) for one in providers if callable(getattr(one, "force_flush", None))
     ]
-    flushed += [(exporter, how) for reference in list(_retrying) if (exporter := reference()) is not None]
+    flushed += [(exporter, how) for exporter in list(_retrying)]
     for one, options in flushed:
         seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
         try:
@@ -67,7 +61,11 @@ def flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
 
 
 class ProviderEnd:
-    """Waits for the end of one provider: a span processor of the SDK's that does nothing with spans."""
+    """Waits for the end of one provider: a span processor of the SDK's that does nothing with spans.
+
+    Many programs end with `provider.shutdown()` while answers wait for their scores, and a provider that is shut down drops the spans
+    that end after it. So engines get their `exit_timeout` before, and from then on nothing is judged for this provider.
+    """
 
     def __init__(self) -> None:
         self.is_over = False

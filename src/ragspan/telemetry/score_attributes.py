@@ -69,9 +69,7 @@ def evaluation_attributes(scored: ScoredRecord, metric: str, options: EmitterOpt
     outcome, seconds = scored.outcomes[metric], scored.durations.get(metric)
     found: dict[str, object] = {
         **flat_outcome(metric, outcome),  # so that one query for the flat names finds late scores, too
-        **_evaluation_result(metric, outcome, options, "spans"),
-        **options.dimensions_of(scored.record),
-        semconv.ASKED: scored.asked,
+        **_evaluation_result(scored, metric, options, "spans"),
         "ragspan.evaluation.duration_ms": None if seconds is None else seconds * 1000,
     }
     if isinstance(outcome, Score):
@@ -114,16 +112,24 @@ def _openinference_copy(index: int, metric: str, score: Score) -> dict[str, obje
     return {f"evaluations.{index}.evaluation.{name}": fact for name, fact in facts.items()}
 
 
-def _evaluation_result(metric: str, outcome: Outcome, content: ContentPolicy, place: ContentPlace) -> Attributes:
+def _evaluation_result(scored: ScoredRecord, metric: str, options: EmitterOptions, place: ContentPlace) -> Attributes:
     """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
-    about: dict[str, object] = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
+    record, outcome = scored.record, scored.outcomes[metric]
+    last = max(record.generations, key=lambda one: one.ended_ns, default=None)
+    about: dict[str, object] = {
+        semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
+        semconv.RECORD_ID: record.record_id,
+        semconv.ASKED: scored.asked,
+        "gen_ai.response.id": last and last.response_id,  # of the judged reply
+        **options.dimensions_of(record),
+    }
     if isinstance(outcome, MetricFailure):
         about["error.type"] = error_type(outcome.error_type)
     elif isinstance(outcome, Score):
         about |= {
             "gen_ai.evaluation.score.value": float(outcome.value),
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-            "gen_ai.evaluation.explanation": content.explanation(outcome, place),
+            "gen_ai.evaluation.explanation": options.explanation(outcome, place),
             semconv.JUDGE: outcome.judge,
             "ragspan.prompt_version": outcome.prompt_version,
             **_marks(metric, outcome),
@@ -133,17 +139,10 @@ def _evaluation_result(metric: str, outcome: Outcome, content: ContentPolicy, pl
 
 def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Attributes:
     """The outcome, a score or a failure, as an event."""
-    record, outcome = scored.record, scored.outcomes[metric]
-    judge = outcome.judge if isinstance(outcome, Score) else None
-    return {
-        **_evaluation_result(metric, outcome, options, "events"),
-        semconv.RECORD_ID: record.record_id,
-        semconv.ASKED: scored.asked,
-        "gen_ai.response.id": response_id(record),
-        **options.dimensions_of(record),
-        # Log records with the same value are duplicates, and a worker of a fleet may score a record twice.
-        "log.record.uid": "/".join(filter(None, [record.record_id, metric, judge])),
-    }
+    judge = getattr(scored.outcomes[metric], "judge", None)
+    # Log records with the same value are duplicates, and a worker of a fleet may score a record twice.
+    uid = "/".join(filter(None, [scored.record.record_id, metric, judge]))
+    return {**_evaluation_result(scored, metric, options, "events"), "log.record.uid": uid}
 
 
 def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[float, Attributes]]:
@@ -163,12 +162,6 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
             semconv.ASKED: why,
         }
         yield float(one.value), about
-
-
-def response_id(record: RagRecord) -> str | None:
-    """The provider's id of the judged reply, which is the last one of the answer's models."""
-    last = max(record.generations, key=lambda one: one.ended_ns, default=None)
-    return last.response_id if last is not None else None
 
 
 def _joined(names: Iterable[str | None]) -> str | None:

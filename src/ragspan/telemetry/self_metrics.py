@@ -27,11 +27,7 @@ Figure: TypeAlias = tuple[str, int, Mapping[str, str]]
 
 
 class SelfMetrics:
-    """The instruments of an engine.
-
-    Args:
-        meter_provider: None means the global one, also if it is set later.
-    """
+    """The instruments of an engine, at the global provider if none is given, also if that is set later."""
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         self.provider: Callable[[], MeterProvider | None] = (
@@ -53,15 +49,12 @@ class SelfMetrics:
             create(name, [partial(_observe, name, self.provider)], unit=unit, description=description)
 
     def watch(self, figures: Callable[[], Iterable[Figure]], name: str) -> None:
-        """Show an engine's figures for as long as the engine lives.
-
-        Args:
-            figures: a bound method, whose object is held weakly.
-            name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has this name.
-        """
+        """Show an engine's figures, by a method of its own, under its name, with a number if another engine has this name."""
         self.figures = weakref.WeakMethod(figures)
-        names = (clean_name(name) if number == 1 else f"{clean_name(name)}-{number}" for number in count(1))
-        next(own_name for own_name in names if _engines.setdefault(own_name, self) is self)
+        for number in count(1):
+            self.name = clean_name(name) if number == 1 else f"{clean_name(name)}-{number}"
+            if _engines.setdefault(self.name, self) is self:
+                return
 
     def ended(self, metric: str, outcome: Outcome) -> None:
         """Count the outcome of one metric for one record."""
@@ -116,9 +109,10 @@ _OF_QUEUES = (
 def _observe(metric: str, provider: Callable[[], MeterProvider | None], _: CallbackOptions) -> Iterator[Observation]:
     """The figures of all engines of a provider, which calls only the callbacks with which an instrument was first created."""
     own = provider()
-    for name, engine in list(_engines.items()):
+    # A copy, as engines may come and go meanwhile.
+    for engine in filter(None, [reference() for reference in _engines.valuerefs()]):
         figures = engine.figures()  # None if it was just collected
         if own is not None and engine.provider() is own and figures is not None:
             for shown, number, attributes in figures():
                 if shown == metric:
-                    yield Observation(number, {semconv.ENGINE: name, **attributes})
+                    yield Observation(number, {semconv.ENGINE: engine.name, **attributes})

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragspan.arguments import Rule
 from ragspan.config import variable
 from ragspan.tools import Annotation, Delivered, ScoreWriter, WriteResult
 from ragspan.tools.http import Endpoint
@@ -19,30 +18,18 @@ from ragspan.tools.writer import present
 
 __all__ = ["DatadogEmitter"]
 
-_A_SITE = Rule(
-    "a site such as 'datadoghq.eu', without https:// and without app. or api.",
-    lambda site: re.fullmatch(r"(?!https?\b|app\.|api\.)[\w-]+(?:\.[\w-]+)+", site),
-)
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DatadogEmitter(ScoreWriter):
     """Writes each score as an evaluation of the answer's span in LLM Observability, with the explanation as its reasoning.
 
-    It comes after the emitter that makes or finds the answer's span: `emitters=[OTelEmitter(), DatadogEmitter()]`. The
-    spans have to reach LLM Observability by OTLP. Datadog accepts an evaluation before its span, and joins them later; one
-    whose span is sampled out on its way is never seen.
-
-    An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
+    The spans have to reach LLM Observability by OTLP. Datadog accepts an evaluation before its span, and joins them later; one
+    whose span is sampled out on its way is never seen. An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
     assessment. To score a record again adds an evaluation: Datadog has nothing that replaces one.
-
-    Raises:
-        ConfigurationError: the key or the application is missing, or an argument or the environment has a value that is not
-            allowed.
     """
 
     site: str | None = None
-    """Of Datadog; None takes `DD_SITE`, or `datadoghq.com`."""
+    """Of Datadog, such as `datadoghq.eu`; None takes `DD_SITE`, or `datadoghq.com`."""
     api_key: str | None = None
     """None takes `DD_API_KEY`."""
     ml_app: str | None = None
@@ -59,7 +46,6 @@ class DatadogEmitter(ScoreWriter):
 
     def server(self) -> Endpoint:
         site = self.site or variable("DD_SITE") or "datadoghq.com"
-        _A_SITE.check("site" if self.site else "DD_SITE", site)
         of_site = f"https://api.{site}"
         overrides = [] if self.site else ["DD_LLMOBS_OVERRIDE_ORIGIN"]
         name, url = self.address("base_url", *overrides, default=of_site)

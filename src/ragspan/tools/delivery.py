@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE
 
-DropReason: TypeAlias = Literal[
-    "no_span", "queue_bytes", "replaced", "span_not_found", "unavailable", "failed", "shutdown"
-]
-"""Why an item was given up that nobody rejected: the last trouble, where its time ran out; `replaced` by a later one."""
+DropReason: TypeAlias = Literal["no_span", "queue_bytes", "span_not_found", "unavailable", "failed", "shutdown"]
+"""Why an item was given up that nobody rejected: the last trouble, where its time ran out."""
 Ending: TypeAlias = tuple[Literal["delivered", "rejected", "dropped"], str | None]
 """A result with its reason; a delivery has none."""
 
 
 class Deliverable(Protocol):
     """One thing to send. It should hold what is sent and nothing else, because it may wait."""
-
-    @property
-    def key(self) -> Hashable:
-        """What it is written to, such as the span and the name of the score. A later item of a key replaces one that waits."""
-        ...
 
     @property
     def size(self) -> int:
@@ -59,18 +51,16 @@ WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected
 class BatchRejected(Exception):  # noqa: N818 - it is a state, not a mistake
     """The tool rejects the batch for good, perhaps because of one item: it is split until that item is found.
 
-    Its text is the reason, one of few kinds ("http_422"), for counts and the log: never an address, a key or a user's words.
+    The text of this and the next two is the reason, one of few kinds ("http_422"), for counts and the log: never an address, a key
+    or a user's words.
     """
 
 
 class Unavailable(Exception):  # noqa: N818 - likewise
     """The tool takes nothing at the moment: it is away, busy, or wants other credentials. Everything waits for it.
 
-    For what may be the fault of an item in the batch, such as an error 500, raise anything else.
-
-    Args:
-        reason: the exception's text; one of few kinds, for counts and the log ("http_503").
-        retry_after: seconds that the tool wants to be left alone; None if it does not say.
+    For what may be the fault of an item in the batch, such as an error 500, raise anything else. `retry_after` is how many seconds
+    the tool wants to be left alone; None if it does not say.
     """
 
     def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
@@ -79,7 +69,7 @@ class Unavailable(Exception):  # noqa: N818 - likewise
 
 
 class ExportError(Exception):
-    """An exporter could not send a batch, perhaps because of one item. Its text is the reason, one of few kinds, for the log."""
+    """A server failed at a batch, or an exporter could not send it, perhaps because of one item."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,8 +126,6 @@ class Entry(Generic[Item]):
     trouble: DropReason = "unavailable"
     """Why it is not delivered yet."""
     in_flight: bool = False
-    missed: tuple[float, float] = (math.inf, -math.inf)
-    """When its span was first not found, and when last."""
     ended: Ending | None = None
 
 
@@ -149,17 +137,10 @@ class DeliveryStatus:
     is_lost: bool = False
     """The scores were not taken in."""
 
-    def state(self, *, max_span_wait: float = math.inf) -> Literal["waiting", "settled", "lost"]:
-        """What has become of all of them: one is on its way; each is delivered, rejected or without a span; one was given up.
-
-        Args:
-            max_span_wait: seconds from the first look to the last for which a score's span was not there, after which the
-                score counts as settled. It is still tried; but a span that is sampled out on its way never comes.
-        """
-        waits = False
-        for entry in self.entries:
-            if entry.ended is None:
-                waits |= entry.trouble != "span_not_found" or entry.missed[1] - entry.missed[0] < max_span_wait
-            elif entry.ended[0] == "dropped" and entry.ended[1] != "span_not_found":
-                return "lost"
-        return "lost" if self.is_lost else "waiting" if waits else "settled"
+    def state(self) -> Literal["waiting", "span_not_found", "settled", "lost"]:
+        """What has become of all of them: one was given up; one is on its way; one looks for its span; all have ended."""
+        waiting = {entry.trouble for entry in self.entries if entry.ended is None}
+        ended = {entry.ended for entry in self.entries if entry.ended is not None}
+        if self.is_lost or any(how == "dropped" and why != "span_not_found" for how, why in ended):
+            return "lost"
+        return "settled" if not waiting else "span_not_found" if waiting == {"span_not_found"} else "waiting"

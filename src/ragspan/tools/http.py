@@ -1,24 +1,22 @@
 """The HTTP client of all tools, and what their replies mean.
 
-- A client may be used by several threads at the same time. The child of a fork has connections of its own.
-- Requests is imported with the first request, in the thread that makes it.
-- A reply is read up to a number of bytes, unpacked. No redirect is followed, and no request is tried twice.
-- What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
+No redirect is followed, and no request is tried twice. What the client raises names neither addresses nor credentials, and quotes
+nothing of a reply.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from json import loads
 from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import cause_of, without_credentials
 from ragspan.arguments import SOME_SECONDS
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import keep_inherited, watch_forks
-from ragspan.tools.delivery import BatchRejected, Unavailable
+from ragspan.tools.delivery import BatchRejected, ExportError, Unavailable
 
 if TYPE_CHECKING:
     import requests
@@ -36,10 +34,6 @@ _REJECTIONS = frozenset({_BAD, 413, 422})
 """Statuses that are about what was sent; 413 is a batch that is too large."""
 
 
-class ServerError(Exception):
-    """The server failed at a batch; it may succeed with a part of it."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
     """A server that is reached by HTTP, and our credentials there."""
@@ -53,13 +47,7 @@ class Endpoint:
 
     @classmethod
     def at(cls, name: str, url: str, *, headers: Mapping[str, str | None], timeout: float) -> Endpoint:
-        """The server at this address; credentials in it become an authorization, unless the headers have one.
-
-        Args:
-            name: where the address comes from, for the message.
-            url: the address.
-            headers: for each request; those that are None are left out.
-            timeout: seconds, more than 0.
+        """The server at this address, which `name` has; credentials in it become an authorization, unless the headers have one.
 
         Raises:
             ConfigurationError: it is not an address, or no time limit. The address is not shown: it may hold a password.
@@ -69,9 +57,9 @@ class Endpoint:
             parts, authorization = without_credentials(url)
         except (ValueError, AttributeError):
             raise ConfigurationError(f"{name} should be an address such as http://host:port") from None
-        chosen = {"authorization": authorization, **{key: value for key, value in headers.items() if value is not None}}
-        shown = {key: value for key, value in chosen.items() if value is not None}
-        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=shown, timeout=timeout)
+        chosen = {} if authorization is None else {"authorization": authorization}
+        chosen |= {key: value for key, value in headers.items() if value is not None}
+        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +70,6 @@ class Reply:
     body: Mapping[str, Any]
     """The JSON object that it answered; a list is its entry `items`. Empty where the answer was none."""
     text: str = field(repr=False)
-    retry_after: float | None = None
 
     @property
     def is_ok(self) -> bool:
@@ -92,24 +79,22 @@ class Reply:
         """This reply, if it is a success of this tool, which always has this entry.
 
         Raises:
-            BatchRejected: the status is about what was sent.
-            ServerError: the server failed at it.
-            Unavailable: any other failure, or the greeting of another server.
+            Exception: the status says why, as `ScoreWriter.write` raises it; or it is the greeting of another server.
         """
         reason = f"http_{self.status}"
         if self.status in _REJECTIONS:
             raise BatchRejected(reason)
         if self.status == _SERVER_ERROR:
-            raise ServerError(reason)
+            raise ExportError(reason)
         if not self.is_ok:
-            raise Unavailable(reason, retry_after=self.retry_after)
+            raise Unavailable(reason)
         if self.status != _ACCEPTED and entry not in self.body:
             raise Unavailable(f"not_{tool}")
         return self
 
 
 class HttpClient:
-    """Makes requests to one server."""
+    """Makes requests to one server, from any thread. The child of a fork has connections of its own."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -130,8 +115,7 @@ class HttpClient:
             import requests
         except ImportError:
             raise ConfigurationError("this tool is asked with the package requests: pip install requests") from None
-        if self._session is None:  # two threads may both make one: the later one is kept
-            self._session = session_for(self.endpoint)
+        self._session = self._session or session_for(self.endpoint)  # two threads may both make one: the later is kept
         url, timeout, content = self.endpoint.url + path, self.endpoint.timeout, bytearray()
         about: dict[str, Any] = {"params": query, "json": json, "timeout": (min(timeout, _CONNECT_TIMEOUT), timeout)}
         try:
@@ -146,10 +130,18 @@ class HttpClient:
             raise BatchRejected("no_json") from None
         except requests.RequestException as error:
             raise Unavailable(cause_of(error) or type(error).__name__) from None
-        return _reply(response.status_code, bytes(content), response.headers.get("Retry-After", ""))
+        status, body = response.status_code, None
+        if status in _NOT_NOW:
+            pause = response.headers.get("Retry-After", "")  # or a date, which servers of scores do not send
+            raise Unavailable(f"http_{status}", retry_after=float(pause) if pause.isdecimal() else None)
+        with contextlib.suppress(ValueError, RecursionError):
+            body = loads(content or b"{}")
+        body = {"items": body} if isinstance(body, list) else body if isinstance(body, dict) else None
+        if body is None and status < _BAD:
+            raise Unavailable("no_json")  # a proxy's page, another server
+        return Reply(status=status, body=body or {}, text=content.decode("utf-8", "replace"))
 
     def close(self) -> None:
-        """Close the connections."""
         if self._session is not None:
             self._session.close()
 
@@ -157,20 +149,6 @@ class HttpClient:
         """The child of a fork must not use or close the parent's connections."""
         keep_inherited(self._session)
         self._session = None
-
-
-def _reply(status: int, content: bytes, retry_after: str) -> Reply:
-    pause, body = None, None
-    with contextlib.suppress(ValueError):  # a date, which servers of scores do not send
-        pause = max(0.0, float(retry_after))
-    if status in _NOT_NOW:
-        raise Unavailable(f"http_{status}", retry_after=pause)
-    with contextlib.suppress(ValueError, RecursionError):
-        body = json.loads(content or b"{}")
-    body = {"items": body} if isinstance(body, list) else body if isinstance(body, dict) else None
-    if body is None and status < _BAD:
-        raise Unavailable("no_json")  # a proxy's page, another server
-    return Reply(status=status, body=body or {}, text=content.decode("utf-8", "replace"), retry_after=pause)
 
 
 def session_for(endpoint: Endpoint) -> requests.Session:

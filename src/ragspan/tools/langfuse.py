@@ -27,15 +27,9 @@ _CLOUD = "https://cloud.langfuse.com"
 class LangfuseEmitter(ScoreWriter):
     """Writes each score as a numeric score of the answer's observation, with the explanation as its comment.
 
-    It comes after the emitter that makes or finds the answer's span, whose spans have to go to the same project:
-    `emitters=[OTelEmitter(), LangfuseEmitter()]`. Langfuse takes a score before its trace, and also without it: a score whose
-    trace is sampled out on its way is never seen.
-
-    A score has the metric's name, and Langfuse's environment is that in `LANGFUSE_TRACING_ENVIRONMENT`. To score a record again
+    Langfuse takes a score before its trace, and also without it: a score whose trace is sampled out on its way is never seen. A
+    score has the metric's name, and Langfuse's environment is that in `LANGFUSE_TRACING_ENVIRONMENT`. To score a record again
     replaces what was written. The metadata is `Annotation.metadata`, with `label` and `annotator`.
-
-    Raises:
-        ConfigurationError: a key is missing, or an argument or the environment has a value that is not allowed.
     """
 
     base_url: str | None = None

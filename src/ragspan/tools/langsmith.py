@@ -15,7 +15,7 @@ from ragspan.config import variable
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.tools import Annotation, Delivered, DeliveryStatus, ScoreWriter, SpanNotFound, Unavailable, WriteResult
+from ragspan.tools import Annotation, Delivered, DeliveryStatus, ScoreWriter, SpanNotFound, WriteResult
 from ragspan.tools.http import Endpoint
 from ragspan.tools.writer import present
 
@@ -36,9 +36,6 @@ class LangSmithEmitter(ScoreWriter):
 
     Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. The
     source is `model` where a language model judged, else `api`; its metadata is `Annotation.metadata`.
-
-    Raises:
-        ConfigurationError: the key is missing, or an argument or the environment has a value that is not allowed.
     """
 
     api_url: str | None = None
@@ -81,13 +78,9 @@ class LangSmithEmitter(ScoreWriter):
         """Create the feedback, or change what is there already."""
         (item,) = batch
         if self._project is not None and self._project_id is None:
-            try:
-                reply = self.client.call("GET", "/sessions", query={"name": self._project, "limit": "1"})
-            except TimeoutError:
-                raise Unavailable("timeout") from None
-            if not reply.is_ok:
-                raise Unavailable(f"http_{reply.status}")
-            projects = {found["name"]: found["id"] for found in reply.body.get("items", ())}
+            reply = self.client.call("GET", "/sessions", query={"name": self._project, "limit": "1"})
+            found = reply.expect("items", self.name).body["items"]
+            projects = {one["name"]: one["id"] for one in found}
             self._project_id = projects.get(self._project)
             if self._project_id is None:  # a project comes into being with its first trace
                 return [SpanNotFound()]

@@ -1,8 +1,7 @@
 """Scores as MLflow assessments, and an exporter that brings the spans.
 
-MLflow has no request for several assessments, and none that replaces one. But it keeps the id that an assessment is given, and
-refuses a second one with that id. So each feedback is created, and changed where it is there already. Its id follows from trace,
-name, source and record; the span is not part of that, because a record that is emitted anew has another one.
+MLflow replaces no assessment, but refuses a second one with the id that it was given: each feedback is created, and changed where it
+is there already. The span is not part of its id, because a record that is emitted anew has another one.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import basic
-from ragspan.config import CaptureContent, variable
+from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
@@ -43,17 +42,13 @@ _COSTS = {"usd": "judgeCost", "input_tokens": "judgeInputTokens", "output_tokens
 class MLflowEmitter(ScoreWriter):
     """Writes each score as feedback on the answer's span in MLflow: a column of the trace table, and a filter.
 
-    It comes after the emitter that makes the span: `ScoringEngine(emitters=[OTelEmitter(), MLflowEmitter()])`, and the
-    spans have to reach the same server, through `span_exporter` for instance. Scores wait for their spans to arrive. A
-    score that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
+    The spans have to reach the same server, through `span_exporter` for instance. Scores wait for their spans to arrive. A score
+    that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
 
     A feedback has the metric's name, and `pass` or `fail` as its value, which MLflow draws in green and red; its rationale begins
     with the score and the threshold, and the explanation follows. A score without a label is its value, with four digits. Its source
     is the judge (`LLM_JUDGE`, or `CODE` where no language model judged). Its metadata has `ragspan.record_id`, `.score`,
     `.threshold`, `.prompt_version` and `.fallback`, and what the judge cost. What a person has corrected in MLflow stays corrected.
-
-    Raises:
-        ConfigurationError: no server is named, or an argument or the environment has a value that is not allowed.
     """
 
     tracking_uri: str | None = None
@@ -65,11 +60,6 @@ class MLflowEmitter(ScoreWriter):
 
     name = "mlflow"
     parallel = 4
-
-    @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent | None) -> MLflowEmitter:
-        """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
-        return cls(tracking_uri=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
         return tracking_server(self.tracking_uri, timeout=self.timeout)
@@ -165,15 +155,13 @@ def _names_nothing(reply: Reply) -> bool:
 
 
 class MLflowSpanExporter(RetryingSpanExporter):
-    """Brings spans to MLflow, for `BatchSpanProcessor(MLflowSpanExporter(experiment="support"))`.
+    """Brings spans to MLflow (3.6 or later), for `BatchSpanProcessor(MLflowSpanExporter(experiment="support"))`.
 
-    Under `opentelemetry-instrument`, and wherever exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is
-    `ragspan_mlflow`. Nothing is sent, and no experiment made, before the first spans are exported: an application starts without
-    its server.
+    Wherever exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is `ragspan_mlflow`. Nothing is sent, and no experiment made,
+    before the first spans are exported: an application starts without its server.
 
     Args:
-        tracking_uri: an MLflow server (3.6 or later) with an SQL store, `http://host:port`; None takes
-            `MLFLOW_TRACKING_URI`. Credentials are those of MLflow's own client, from the environment.
+        tracking_uri: as `MLflowEmitter` takes it.
         experiment: its name or its id; digits are an id. One that is missing is made, at the first export. None takes
             `MLFLOW_EXPERIMENT_ID`, else `MLFLOW_EXPERIMENT_NAME`, else the default experiment.
         timeout: seconds, more than 0, that one try may take.
@@ -224,11 +212,10 @@ def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
 
 
 def _id_of(experiment: str, server: Endpoint) -> str:
-    """The experiment's id. If it is missing, it is made.
+    """The experiment's id; if it is missing, it is made.
 
     Raises:
-        Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none. It
-            is asked again with the next try: another process may just have made it.
+        Unavailable: there is none now; the next try asks again, because another process may just have made it.
         TimeoutError: no answer came in time.
     """
     if experiment.isdecimal():

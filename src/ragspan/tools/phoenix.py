@@ -1,8 +1,7 @@
 """Puts scores into Phoenix as annotations, by its REST API.
 
-With `sync=true` Phoenix writes a batch as a whole or not at all, and names the spans that are not there. Without it, Phoenix answers
-200 and keeps what it was sent in memory, as it keeps spans, until the span is there, for ten minutes at most: that is for the last
-try at the end of a program only, since a restart of Phoenix loses both.
+With `sync=true` Phoenix writes a batch as a whole or not at all, and names the spans that are not there. Without it, it keeps what it
+was sent in memory until the span is there, for ten minutes at most, and a restart loses it: that is for the last try of a program.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ragspan.config import CaptureContent, variable
+from ragspan.config import variable
 from ragspan.telemetry.values import clean_name
 from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, WriteResult
 from ragspan.tools.http import Endpoint, Reply, session_for
@@ -38,15 +37,9 @@ _NOT_FOUND = 404
 class PhoenixEmitter(ScoreWriter):
     """Writes each score as an annotation of the answer's span.
 
-    It comes after the emitter that makes or finds the answer's span, whose spans have to go to the same Phoenix:
-    `emitters=[OTelEmitter(), PhoenixEmitter()]`.
-
     An annotation has the metric's name, and its `identifier` names the record: to score a record again replaces what was
-    written. A metric that does not apply has no annotation. What the embedded judge and HHEM say is of kind `CODE`, what
-    a language model says is `LLM`. The metadata is `Annotation.metadata`.
-
-    Raises:
-        ConfigurationError: an argument or the environment has a value that is not allowed.
+    written. What the embedded judge and HHEM say is of kind `CODE`, what a language model says is `LLM`. The metadata is
+    `Annotation.metadata`.
     """
 
     base_url: str | None = None
@@ -57,11 +50,6 @@ class PhoenixEmitter(ScoreWriter):
     """For a Phoenix that wants one. None takes the headers in `PHOENIX_CLIENT_HEADERS`, and `PHOENIX_API_KEY`."""
 
     name = "phoenix"
-
-    @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent | None) -> PhoenixEmitter:
-        """The emitter for the Phoenix at this address, for `ragspan.configure(phoenix=address)`."""
-        return cls(base_url=address, capture_content=capture_content)
 
     def server(self) -> Endpoint:
         return phoenix_server(self.base_url, api_key=self.api_key, timeout=self.timeout)

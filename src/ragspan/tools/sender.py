@@ -1,16 +1,7 @@
-"""The queue and the threads that send what is for one tool.
+"""The queue and the daemon threads that send what is for one tool. Where none can be started, who flushes does their work.
 
-Guarantees:
-- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by its bytes.
-- Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
-- Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
-- `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
-  one last try of all else, get some seconds more, and count by their reply.
-- Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason. The child of a fork has nothing to send.
-
-A batch can fail in four ways. If the tool names the items that failed, each is tried again by itself. If it takes nothing at the
-moment, everything waits for it. If it rejects the batch for good, the batch is halved until the item that is the reason is alone.
-If it fails for another reason, everything waits a little, the batch's items longer, and their next batch is half as large.
+`put` does no I/O, and `flush` returns when its time is up, whatever hangs. Spans go first: they are flushed before each try, once a
+second at most. Every item ends in exactly one counted way; the child of a fork has nothing to send.
 """
 
 from __future__ import annotations
@@ -21,7 +12,7 @@ import random
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Generic
 
@@ -70,7 +61,7 @@ class Sender(Generic[Item]):
 
     Args:
         options: how long they are retried, and how many may wait.
-        write: sends a batch, which has at least one item and no two of one key, and returns what became of each, in order.
+        write: sends a batch, which has at least one item, and returns what became of each, in order.
             It is called in the sender's threads, with instrumentation suppressed. It may take its time, but needs a time limit
             of its own. It may raise `Unavailable`, `BatchRejected`, or anything else for a batch that failed as a whole.
         write_last: the same for the last try of all; by default `write`.
@@ -79,8 +70,6 @@ class Sender(Generic[Item]):
         threads: how many batches are sent at the same time; with 0 the caller uses `take` and `settle`.
         follows_spans: whether spans have to be there first.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
-        clock: monotonic, in seconds.
-        draw: a random number from 0 to 1.
     """
 
     def __init__(
@@ -112,9 +101,8 @@ class Sender(Generic[Item]):
 
     def _begin(self) -> None:
         self._changed = threading.Condition()
-        # By key, the oldest first. (A plain dictionary is slow to find its first entry after many deletions.)
-        self._entries: OrderedDict[Hashable, Entry[Item]] = OrderedDict()
-        self._in_flight: set[Hashable] = set()
+        # By number, the oldest first. (A plain dictionary is slow to find its first entry after many deletions.)
+        self._entries: OrderedDict[int, Entry[Item]] = OrderedDict()
         self._bytes = self._last_number = self._failures = self._failures_in_a_row = 0
         self._paused_until = -math.inf
         self._totals: Counter[Ending] = Counter()
@@ -140,15 +128,10 @@ class Sender(Generic[Item]):
                     ends=now + options.retry_window,
                     max_batch_size=options.batch_size,
                 )
-                if (earlier := self._entries.get(item.key)) is not None:
-                    self._end(earlier, ("dropped", "replaced"))
-                self._entries[item.key] = entry
+                self._entries[entry.number] = entry
                 self._bytes += item.size
                 entries.append(entry)
-            while self._bytes > options.queue_bytes:
-                oldest = next((entry for entry in self._entries.values() if not entry.in_flight), None)
-                if oldest is None:
-                    break
+            while self._bytes > options.queue_bytes and (oldest := next(self._idle(), None)) is not None:
                 self._end(oldest, ("dropped", "queue_bytes"))
             if entries:
                 self._start()
@@ -185,7 +168,7 @@ class Sender(Generic[Item]):
             self._flush_spans(timeout / 2, is_due=True)
 
         def is_sent() -> bool:
-            return next((entry.number for entry in self._entries.values()), math.inf) > last
+            return next(iter(self._entries), math.inf) > last
 
         def is_done() -> bool:
             return is_sent() or (until_refused and self._failures > failures)
@@ -213,13 +196,13 @@ class Sender(Generic[Item]):
             self._hurry(lambda: not self._entries, ends_at)
         with self._changed:
             self._is_last_try = self._is_over = True
-            for entry in [entry for entry in self._entries.values() if not entry.in_flight]:
+            for entry in list(self._idle()):
                 self._end(entry, ("dropped", "shutdown"))
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._in_flight, _left(ends_at))
-            under_way = counted(len(self._in_flight), self._item) if self._in_flight else None
+            is_over = self._changed.wait_for(lambda: not self._entries, _left(ends_at))
+            under_way = counted(len(self._entries), self._item)
         self._report()
-        if under_way is not None:
+        if not is_over:
             self._log.report("under_way", "%s: no reply came in time for %s", self._name, under_way)
             return
         for thread in self._threads:
@@ -229,7 +212,7 @@ class Sender(Generic[Item]):
     def take(self) -> list[Entry[Item]]:
         """Give up what is too old, and take what is due with what will be soon; it is in flight until it is settled."""
         now = self._clock()
-        for entry in self._idle():
+        for entry in list(self._idle()):
             if entry.ends <= now:
                 self._end(entry, ("dropped", entry.trouble))
         limit = self._options.batch_size if now >= self._paused_until else 0
@@ -240,14 +223,18 @@ class Sender(Generic[Item]):
             if len(batch) >= limit or (not batch and entry.due > now):
                 break
             entry.in_flight = True
-            self._in_flight.add(entry.item.key)
             batch.append(entry)
         return sorted(batch, key=lambda entry: entry.number)
 
     def settle(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
-        """Settle what the tool returned for the batch, or the exception that it raised."""
+        """Settle what the tool returned for the batch, or the exception that it raised.
+
+        Items that the tool names are tried again by themselves. If it takes nothing at the moment, everything waits. A batch that it
+        rejects for good is halved until the item that is the reason is alone. If it fails for another reason, everything waits a
+        little, the batch's items longer, and their next batch is half as large.
+        """
         now, error = self._clock(), results if isinstance(results, BaseException) else None
-        is_halved = isinstance(error, BatchRejected) and len(batch) > 1
+        is_halved = isinstance(error, BatchRejected) and len(batch) > 1 and not self._is_over
         if error is None or isinstance(error, BatchRejected):
             self._failures_in_a_row = 0
         else:
@@ -259,10 +246,9 @@ class Sender(Generic[Item]):
                 self._paused_until = now + max(pause, min(asked or 0.0, _MAX_RETRY_AFTER))
         for place, entry in enumerate(batch):
             entry.in_flight = False
-            self._in_flight.discard(entry.item.key)
             if error is not None and not isinstance(error, Unavailable):
                 entry.max_batch_size = max(1, len(batch) // 2)
-            if entry.ended is None and not is_halved:  # else a later item has replaced it
+            if not is_halved:
                 self._settle_one(entry, results if isinstance(results, BaseException) else results[place], now)
 
     def _settle_one(self, entry: Entry[Item], result: WriteResult | BaseException, now: float) -> None:
@@ -276,9 +262,7 @@ class Sender(Generic[Item]):
             case Unavailable():
                 entry.trouble = "unavailable"
             case _:
-                entry.trouble = "failed"
-                if isinstance(result, SpanNotFound):
-                    entry.trouble, entry.missed = "span_not_found", (min(entry.missed[0], now), now)
+                entry.trouble = "span_not_found" if isinstance(result, SpanNotFound) else "failed"
                 entry.tries += 1
                 entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
         if self._is_last_try and entry.ended is None:
@@ -291,17 +275,15 @@ class Sender(Generic[Item]):
 
     def _end(self, entry: Entry[Item], ending: Ending) -> None:
         entry.ended = ending
-        del self._entries[entry.item.key]
+        del self._entries[entry.number]
         self._bytes -= entry.item.size
         self._totals[ending] += 1
 
-    def _idle(self) -> list[Entry[Item]]:
-        """What may be sent now or later, and is not too new for what is in flight under its key."""
-        return [entry for key, entry in self._entries.items() if key not in self._in_flight]
+    def _idle(self) -> Iterator[Entry[Item]]:
+        return (entry for entry in self._entries.values() if not entry.in_flight)
 
     def _lost(self) -> int:
-        """How many items were dropped without a later one in their place."""
-        return sum(n for (result, reason), n in self._totals.items() if result == "dropped" and reason != "replaced")
+        return sum(number for (result, _), number in self._totals.items() if result == "dropped")
 
     def _hurry(self, is_done: Callable[[], bool], ends_at: float) -> bool:
         """Make everything due now, unless it is done, and wait for it; where there is no thread, do a thread's work."""
@@ -387,7 +369,7 @@ class Sender(Generic[Item]):
             about = {semconv.DESTINATION: name, semconv.RESULT: result, semconv.REASON: reason}
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))
-            if result != "delivered" and reason not in {"no_span", "replaced"}:
+            if result != "delivered" and reason != "no_span":
                 line = "%s: %s %s: %s"
                 self._log.report(f"{result} {reason}", line, name, counted(number, item), result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected

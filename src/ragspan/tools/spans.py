@@ -1,8 +1,7 @@
 """An exporter of spans that keeps spans through an outage of the tool.
 
-OTLP exporters give a batch up after ten seconds, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise, and with it the scores that a
-tool takes only with their spans. Here `export` waits for no I/O, and returns `SUCCESS` for what it has taken in; what becomes of it
-is counted. `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
+OTLP exporters give a batch up after ten seconds, and with it the scores that a tool takes only with their spans. `ScoringEngine.flush`
+reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
 """
 
 from __future__ import annotations
@@ -103,11 +102,10 @@ class RetryingOTLPSpanExporter(RetryingSpanExporter):
 
 
 class _Item:
-    """A span on its way. None replaces another: each has a key of its own."""
+    """A span on its way."""
 
     def __init__(self, span: ReadableSpan) -> None:
         self.span = span
-        self.key = id(span)
         attributes = [span.attributes or {}, *(event.attributes or {} for event in span.events)]
         values = [value for each in attributes for value in each.values()]
         self.size = _SPAN_BYTES + sum(_ENTRY_BYTES + (len(one) if isinstance(one, Sequence) else 0) for one in values)

@@ -1,10 +1,6 @@
 """The emitter that all tools with scores of their own have in common.
 
-- `emit` makes the annotations and puts them into a bounded queue: it does no I/O, and waits for none.
-- What can be delivered within the retry window is: a span that has not arrived yet, a tool that is away, slow or busy,
-  or fails, is tried again with growing pauses. All else is counted by its reason.
-- Of two outcomes for the same record and metric the later is the one that remains.
-- `flush` returns when its time is up, and `shutdown` at most `last_seconds` later. The child of a fork starts with nothing to deliver.
+`emit` makes the annotations and gives them to the tool's `Sender`: it does no I/O, and waits for none.
 """
 
 from __future__ import annotations
@@ -12,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -60,10 +56,6 @@ class Annotation:
     `details` and `usage`."""
 
     @property
-    def key(self) -> Hashable:
-        return self.span_id, self.name, self.record_id
-
-    @property
     def size(self) -> int:
         return _BYTES + sys.getsizeof(self.explanation)
 
@@ -72,10 +64,12 @@ class Annotation:
 class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
     """Writes the scores of answers to a tool, in the background.
 
-    A derived class is a dataclass, too. It says where the server is (`server`) and how a batch is written there (`write`).
+    It comes after the emitter that makes or finds the answers' spans, which have to go to the same tool, as in
+    `emitters=[OTelEmitter(), PhoenixEmitter()]`. A metric without a score is not written. A derived class is a dataclass, too. It says
+    where the server is (`server`) and how a batch is written there (`write`).
 
     Raises:
-        ConfigurationError: an argument or the environment has a value that is not allowed.
+        ConfigurationError: a key or an address is missing, or an argument or the environment has a value that is not allowed.
     """
 
     timeout: float = 30.0
@@ -111,11 +105,7 @@ class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
         )
 
     def setting(self, argument: str, *variables: str) -> str:
-        """What the argument says, or else the first of these variables that is set.
-
-        Raises:
-            ConfigurationError: none of them says it.
-        """
+        """What the argument says, or else the first of these variables that is set, or else a `ConfigurationError`."""
         value: str | None = getattr(self, argument) or variable(*variables)
         if value is None:
             raise ConfigurationError(f"{self.name} needs {argument}: set {variables[0]}, or give {argument}")
@@ -128,11 +118,7 @@ class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
 
     @abstractmethod
     def server(self) -> Endpoint:
-        """Where the tool is, by the arguments and the environment.
-
-        Raises:
-            ConfigurationError: neither says it.
-        """
+        """Where the tool is, by the arguments and the environment; raises a `ConfigurationError` if neither says it."""
 
     @abstractmethod
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
@@ -151,10 +137,7 @@ class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
         return self.write(batch)
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
-        """What to write for these outcomes of an answer that has this span, a valid and sampled one: an annotation for each score.
-
-        Called where answers are emitted, usually in the engine's worker, so it does no I/O.
-        """
+        """An annotation for each score of an answer that has this span, a valid and sampled one. Does no I/O."""
         record_id, items = clean_name(scored.record.record_id), list[Annotation]()
         for metric, score in scored.outcomes.items():
             if not isinstance(score, Score):
@@ -199,11 +182,7 @@ class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
         return self._sender.put(self.items_of(scored, span))
 
     def flush(self, timeout: float) -> bool:
-        """Have the spans exported, then try everything at once, whatever it waits for.
-
-        Returns:
-            True if everything that was emitted before is delivered, or finally rejected, within `timeout` seconds.
-        """
+        """Have the spans exported, then try everything at once; True if all is delivered or rejected within `timeout` seconds."""
         return self._sender.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:

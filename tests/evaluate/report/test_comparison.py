@@ -48,9 +48,8 @@ def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of)
     assert (len(many), many[0].before) == (20, 0.99)
 
 
-@pytest.mark.parametrize("ids", [["x", "y"], ["row-1", "row-2"]])
-def test_without_ids_in_common_rows_are_paired_by_number(run_of, ids):
-    compared = compare(run_of([0.9, 0.2]), run_of([0.8, 0.2], ids=ids))
+def test_without_ids_in_common_rows_are_paired_by_number(run_of):
+    compared = compare(run_of([0.9, 0.2]), run_of([0.8, 0.2], ids=["x", "y"]))
 
     assert (compared.paired_by, compared.in_both) == ("row number", 2)
 

@@ -66,7 +66,7 @@ async def test_no_request_says_anything_outside_its_quotations_that_another_reco
 @given(st.text(st.characters(), max_size=200), st.text(st.characters(), max_size=200))
 def test_any_text_can_be_laid_out_and_sent(text, other):
     record = RagRecord(question=text, contexts=[other, text], response=other)
-    material = lay_out(record, max_context_chars=60_000, max_response_chars=20_000).material
+    material = lay_out(record, 60_000).material
 
     assert outside_the_fence(material).startswith("The material of this case: 2 contexts")
     material.encode()

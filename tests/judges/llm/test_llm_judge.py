@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -17,7 +18,7 @@ from ragspan.judges.judge_protocols import (
     ItemQuestion,
     ItemVerdict,
 )
-from ragspan.judges.session import JudgingSession, judging, metered
+from ragspan.judges.session import JudgingSession, UsageMeter, judging
 from ragspan.metrics import (
     Completeness,
     ContextAdherence,
@@ -175,7 +176,8 @@ async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl
     judge, client = scripted([json.dumps({"answer": {"judged_claims": claims("supported")}})])
     classifier = FakeJudge(supported=[False])
 
-    with judging(JudgingSession(record=super_bowl)), metered() as meter:
+    meter = UsageMeter()
+    with judging(JudgingSession(record=super_bowl, meter=meter)):
         by_model, by_classifier = await asyncio.gather(
             Faithfulness(judge).score(super_bowl), FaithfulnessWithHHEM(judge, classifier).score(super_bowl)
         )
@@ -192,7 +194,8 @@ async def test_what_it_took_is_on_the_meter_of_one_metric(scripted, super_bowl):
         metric.announce(super_bowl, session)
 
     async def usage_of(metric):
-        with judging(session), metered() as meter:
+        meter = UsageMeter()
+        with judging(replace(session, meter=meter)):
             await metric.score(super_bowl)
             return meter.total.requests
 
@@ -244,11 +247,10 @@ async def test_a_judge_of_which_a_quarter_of_the_votes_cannot_be_read_at_once_ha
     again = [[vote("maybe"), vote(), vote()], [vote()]]
     judge, _ = scripted([vote()] * 3, *again * 3)
 
-    await judge.vote_adherence(super_bowl, 3)
-    await judge.vote_adherence(super_bowl, 3)
-    await judge.vote_adherence(super_bowl, 3)
+    for _ in range(3):
+        await judge.vote_adherence(replace(super_bowl), 3)
     with pytest.raises(JudgeError, match="3 of the judge's last 12 votes could not be read at once"):
-        await judge.vote_adherence(super_bowl, 3)
+        await judge.vote_adherence(replace(super_bowl), 3)
 
 
 async def test_an_error_while_asking_again_does_not_cost_the_votes_that_are_there(scripted, vote, super_bowl):
@@ -348,17 +350,14 @@ async def test_metrics_may_bring_a_question_about_items(scripted, super_bowl):
 # What the judge reads
 
 
-async def test_an_explanation_says_when_the_judge_saw_only_a_part(scripted, vote):
-    judge, client = scripted([vote()], max_context_chars=1000, max_response_chars=50)
-    record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 200)
+async def test_long_contexts_are_cut_to_the_same_length_and_the_share_is_known(scripted, vote):
+    judge, client = scripted([vote()], max_context_chars=1000)
+    record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 30_000)
 
-    [found] = await judge.vote_adherence(record, 1)
+    score = await ContextAdherence(judge, polls=1).score(record)
 
-    assert found.explanation == (
-        "because [the judge saw only 1,000 of 5,600 characters of the contexts and 50 of 200 characters of the response]"
-    )
     assert "<<<context 1 (first 500 of 600 characters)" in client.prompts[0]
-    assert "<<<response (first 50 of 200 characters)" in client.prompts[0]
+    assert "<<<response (first 20,000 of 30,000 characters)" in client.prompts[0]
     assert client.prompts[0].count("y" * 500) == 1
     assert "y" * 501 not in client.prompts[0]
-    assert judge.share_read(record) == 1051 / 5801
+    assert score.details["read"] == 21_001 / 35_601

@@ -27,7 +27,7 @@ BUSINESS = {
 async def contradicted(sentence, *contexts):
     """What a fail quotes of the context; None where the response does not fail."""
     record = RagRecord(question=None, contexts=contexts or [json.dumps(BUSINESS)], response=sentence)
-    score = await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(record)
+    score = await ContextAdherence(OverlapJudge(), polls=1).score(record)
     return score.explanation.partition("but the context has ")[2] if score.label == "fail" else None
 
 

@@ -53,11 +53,7 @@ PARTIAL = [  # the question, the context, a true response that leaves most out, 
 
 async def score_of(metric, question, contexts, response):
     record = RagRecord(question=question, contexts=contexts, response=response)
-    return (
-        await metric(OverlapJudge(), causes=False).score(record)
-        if metric is not Completeness
-        else await metric(OverlapJudge()).score(record)
-    ).value
+    return (await metric(OverlapJudge()).score(record)).value
 
 
 @pytest.mark.parametrize(("question", "context", "response"), ELSEWHERE)

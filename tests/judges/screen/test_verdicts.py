@@ -27,7 +27,7 @@ def judge():
 
 async def adherence(response, *contexts, question=""):
     record = RagRecord(question=question, contexts=contexts, response=response)
-    return await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(record)
+    return await ContextAdherence(OverlapJudge(), polls=1).score(record)
 
 
 FINDINGS = [  # the context, the response, and what the explanation quotes of both

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ragspan.tools import BatchRejected, Delivered, SpanNotFound, Unavailable
-from ragspan.tools.http import ServerError
+from ragspan.tools import BatchRejected, Delivered, ExportError, SpanNotFound, Unavailable
 
 
 @pytest.mark.parametrize("refusal", [400, 500])
@@ -40,7 +39,7 @@ def test_a_trace_that_has_not_arrived_is_told_from_other_trouble(mlflow, write, 
     [
         ((400, {"error_code": "INVALID_PARAMETER_VALUE"}), BatchRejected("http_400")),
         ((404, "<h1>Not Found</h1>"), Unavailable("http_404")),
-        ((500, "oops"), ServerError("http_500")),
+        ((500, "oops"), ExportError("http_500")),
     ],
     ids=str,
 )

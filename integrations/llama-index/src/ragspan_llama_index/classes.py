@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from ragspan.safe_copy import bases_of, by_class, class_name, in_class, own_of
+from ragspan.safe_copy import bases_of, by_class, class_name, in_class
 from ragspan.safe_copy import text_of as plain_text
 
 Role: TypeAlias = Literal[
@@ -109,7 +109,7 @@ def has_base(kind: type, name: str) -> bool:
 
 
 def _module_of(kind: type) -> str:
-    return plain_text(own_of(kind, "__module__")) or ""
+    return plain_text(in_class(kind, "__module__")) or ""
 
 
 # Some of the framework's work answers nobody: an evaluator asks an engine, an index wants summaries outside of any query.

@@ -23,7 +23,6 @@ from ragspan.request import (
     Step,
     SynthesisStart,
     SynthesisStep,
-    context_of_seen,
     contexts_of_calls,
     documents_in,
     originals_of,
@@ -133,7 +132,7 @@ def _answers_in(
 
     @cache
     def contexts_of(model: ModelStep) -> Iterable[RetrievedContext] | None:
-        return contexts_of_calls(tree, seen(), question, [model], context_of_seen)
+        return contexts_of_calls(tree, seen(), question, [model])
 
     last_ns = max((model.started_ns for model in models), default=0)
     for step in tree.steps:

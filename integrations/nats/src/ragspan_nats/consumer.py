@@ -91,11 +91,6 @@ class Delivery:
     """How it ends; set before the broker hears of it."""
 
     @property
-    def key(self) -> Delivery:
-        """Identifies it where its spans wait for their export."""
-        return self
-
-    @property
     def is_nacked(self) -> bool:
         """Whether it is given back, so that another worker may have it."""
         return self.disposition is not None and self.disposition.ending == "nacked"

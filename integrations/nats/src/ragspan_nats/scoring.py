@@ -174,11 +174,12 @@ class FleetScoring:
     async def _are_written(self, statuses: Sequence[DeliveryStatus]) -> bool:
         """Wait until all of it is written or finally refused. False if something is given up, or takes too long."""
         deadline = Deadline(self._options.export_retry_timeout)
+        span_wait = Deadline(_MAX_SPAN_WAIT)
         while deadline.remaining:
-            states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
+            states = {one.state() for one in statuses}
             if "lost" in states:
                 break
-            if "waiting" not in states:
+            if "waiting" not in states and ("span_not_found" not in states or not span_wait.remaining):
                 return True
             await asyncio.sleep(_PAUSE)
         self.pauses.refused()

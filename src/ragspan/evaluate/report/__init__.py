@@ -60,7 +60,7 @@ def write_report(
         "why_not_scored": None if evaluation.is_scored else evaluation.why_not_scored,
         "questions": {metric: guide.question for metric, guide in guides.items() if guide is not None},
         "share": share_lines(evaluation),
-        "gates": [{"text": one.trouble or str(one), "held": one.trouble is None} for one in gates],
+        "gates": [{"text": one.trouble or str(one.gate), "held": one.trouble is None} for one in gates],
         "agreement": agreement(evaluation),
         "signs": signs_of(evaluation),
         "comparison": None if baseline is None else compare(evaluation, baseline),

@@ -165,7 +165,7 @@ def _mark(
     places = locate([one["claim"] for one in claims], response, [one["text"] for one in contexts])
     for claim, place in zip(claims, places, strict=True):
         if place.response is not None:
-            add(made, place.response.start, place.response.end, claim["verdict"], claim["number"])
+            add(made, *place.response, claim["verdict"], claim["number"])
         for at in place.contexts if claim["verdict"] == "supported" else ():
             add(held[at.context], at.start, at.end, "supports", claim["number"])
     for context, marks in zip(contexts, held, strict=True):

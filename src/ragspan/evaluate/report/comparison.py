@@ -1,7 +1,6 @@
 """Two runs side by side: what became better or worse, over the answers that both have scores of.
 
-Answers are paired by record id where the runs have ids in common, else by row number. What only one run has is counted
-and left out of the differences. The scores of both runs are held in memory, without texts.
+Answers are paired by record id where the runs have ids in common, else by row number. What only one run has is counted and left out of the differences. The scores of both runs are held in memory, without texts.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _FALLS_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
 _Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores]]"
-"""The row and the scores by metric of each answer, by its id and how many answers with this id came before."""
+"""The row and the scores by metric of each answer, by its id (which may be its number) and how many with this id came before."""
 
 
 class Regression(NamedTuple):
@@ -80,23 +79,22 @@ class Comparison:
 def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> Comparison:
     """What changed from the baseline to this run."""
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
-    # An id may only name the row: any table has such a one.
-    by_id = any(key in before and key[0] != f"row-{row}" for key, (row, _) in answers.items())
-    earlier = {key if by_id else row: scores for key, (row, scores) in before.items()}
     changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
-    in_both = 0
+    by_id = bool(answers.keys() & before.keys())
+    if not by_id:
+        answers, before = ({(str(one[0]), 0): one for one in found.values()} for found in (answers, before))
+    both = answers.keys() & before.keys()
     for key, (row, scores) in answers.items():
-        old = earlier.get(key if by_id else row)
-        in_both += old is not None
-        for metric in scores.keys() & (old or {}).keys():
-            (was, label_was), (now, label) = (old or {})[metric], scores[metric]
+        old = before[key][1] if key in both else {}
+        for metric in scores.keys() & old.keys():
+            (was, label_was), (now, label) = old[metric], scores[metric]
             changes[metric].append(Regression(row, key[0], was, now, label_was, label))
     return Comparison(
         metrics=tuple(_compared(metric, found) for metric, found in changes.items()),
         paired_by="record id" if by_id else "row number",
-        in_both=in_both,
-        only_here=len(answers) - in_both,
-        only_in_baseline=len(before) - in_both,
+        in_both=len(both),
+        only_here=len(answers) - len(both),
+        only_in_baseline=len(before) - len(both),
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
             " baseline: scores of different judges or versions of prompts should not be compared."

@@ -18,8 +18,6 @@ _MANY_FAIL = 0.2
 """A metric that so many answers fail is of high risk."""
 _MANY_NOT_SCORED, _MANY_FAILURES = 0.2, 0.02
 """Of all answers; a metric that failed, where it should have had a score, is a fault in the judging."""
-_FEW_SCORES = 30
-"""With fewer scores than that, all figures are rough."""
 _SMALLEST_GROUP, _CLEARLY_WORSE = 10, 0.1
 """Labelled answers of a group, below which its share says little, and by how much more of them fail than of all."""
 
@@ -60,9 +58,6 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         share = worst.failing / worst.labelled
         figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); no metric fails more."
         yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
-    for cause, count in list(worst.causes.items())[:1]:
-        figures = f"{count:,} of the {sum(worst.causes.values()):,} failing answers whose cause is known."
-        yield _sign(f"The commonest cause: {cause.replace('_', ' ')}", figures, is_high=False)
     groups = [
         (one.failing / one.labelled, f"{name} {value}", one)
         for name, values in evaluation.by_dimension.items()
@@ -100,6 +95,3 @@ def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
         yield _sign(
             "most answers fail" if few_pass else "low median", figures, guide and guide.when_low, is_high=is_grave
         )
-    if 0 < summary.scored < _FEW_SCORES:
-        figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
-        yield _sign("few scores", figures, is_high=False)

@@ -1,11 +1,9 @@
 """Asks a model for the parts of a reply, and again for what its replies lack.
 
-Guarantees:
-- Votes and ratings are the choices of the first request, where the endpoint gives several; else each is a short request of its own.
-- A reply that cannot be read is asked for once more, and only what it lacks. An error of such a request costs nothing that is
-  there already.
-- Votes that cannot be read are not missing at random: a model may be unable to write one of the verdicts. If at least a third of
-  them stay unreadable, the part has no answer.
+Votes and ratings are the choices of the first request, where the endpoint gives several; else each is a short request of its own. A reply
+that cannot be read is asked for once more, and only what it lacks; an error of such a request costs nothing that is there already.
+Votes that cannot be read are not missing at random: a model may be unable to write one of the verdicts. If at least a third of
+them stay unreadable, the part has no answer.
 """
 
 from __future__ import annotations

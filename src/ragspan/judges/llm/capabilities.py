@@ -1,8 +1,7 @@
 """What an endpoint takes: what it refuses of a request is left out, and the request is made again; later ones leave it out at once.
 
 A refusal names its parameter in a field of its own, or in its words; `PARAMETERS` has the names of all providers, and words that
-describe one. What names none fails with the endpoint's words: nothing is guessed. Only an answer teaches: where the error was about
-something else, nothing is left out later.
+describe one. What names none fails with the endpoint's words: nothing is guessed, and only an answer teaches.
 """
 
 from __future__ import annotations

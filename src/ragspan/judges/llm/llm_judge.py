@@ -35,10 +35,8 @@ from ragspan.judges.llm.requests import CircuitBreaker, charging
 from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
-from ragspan.text.limits import size_of
 
 _CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
-_CLAIM_CHARS = 80
 _LEAST_RECENT, _MOST_RECENT = 3, 60
 _LEAST_ALIKE = 0.6
 _RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
@@ -66,22 +64,18 @@ class LLMJudge:
     for each further vote and rating. The claims from the sixteenth on take a second request, with one opinion on each. Invalid and
     missing answers are asked for once more, only these; what is then still missing is left out.
 
-    With `mode="thorough"` each part is a request of its own. The first one goes ahead of the others, so that a provider's cache
-    serves what they begin with.
+    With `mode="thorough"` each part is a request of its own, of which the first goes ahead, so that a provider's cache serves what the
+    others begin with. If the service keeps failing, a circuit breaker lets requests fail at once for a while (`judge_unavailable`).
 
-    A request is sent only if the metric's allowance suffices (see `ragspan.judges.session`). If the service keeps failing, a
-    circuit breaker lets requests fail at once for a while (`judge_unavailable`).
-
-    Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
-    explanations then say how much the judge saw.
+    Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; `details["read"]` of the
+    score says how much the judge saw.
 
     Args:
         client: sends the requests to the model.
         name: the judge's name on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples; else requests have 0.
-        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000. They are
-            characters of English, four a token; one of Chinese or Hindi counts as five, of Arabic as three, of Russian as two.
-        max_response_chars: characters of the response in a request, and of the question.
+        max_context_chars: characters of all contexts together in a request; of background a fifth of that, and at most 8,000; of the
+            response and the question 20,000 each. They are characters of English, four a token; one of Chinese or Hindi counts as five.
         mode: `"one_request"` or `"thorough"`.
         price: what the model costs. With None, `Usage.usd` is unknown and a budget in dollars refuses the requests.
 
@@ -99,7 +93,6 @@ class LLMJudge:
         name: str,
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
-        max_response_chars: int = 20_000,
         mode: JudgeMode = "one_request",
         price: Price | None = None,
     ) -> None:
@@ -107,7 +100,6 @@ class LLMJudge:
         TEXT.check("name", name)
         between(0, 2).check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
-        WHOLE.check("max_response_chars", max_response_chars)
         choice("one_request", "thorough").check("mode", mode)
         instance(Price, "a Price, such as Price(0.15, 0.60)").or_none().check("price", price)
         self.name = name
@@ -122,7 +114,6 @@ class LLMJudge:
         """Of the last votes, whether the first reply could not be read."""
         self._temperature = temperature
         self._max_context_chars = max_context_chars
-        self._limits = {"max_context_chars": max_context_chars, "max_response_chars": max_response_chars}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -135,14 +126,15 @@ class LLMJudge:
             # Where only one of the verdicts can be read, the votes that are there say nothing.
             message = f"{sum(self._recent)} of the judge's last {len(self._recent)} votes could not be read at once"
             raise JudgeError("InvalidVerdict", f"{message}: {question.problem or OTHER_JSON}")
-        remark = self._prompt(record).remark
-        return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning + remark) for one in found[:votes]]
+        return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in found[:votes]]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        return await self._rate(record, "rate_completeness", ratings)
+        found = (await self._answered(record, "rate_completeness", ratings)).polled()
+        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        return await self._rate(record, "rate_answer_relevance", ratings)
+        found = (await self._answered(record, "rate_answer_relevance", ratings)).polled()
+        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         prompt, first = self._prompt(record), await self._answered(record, "verify_claims", 1)
@@ -157,54 +149,46 @@ class LLMJudge:
         return list(prompt.claims)
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        judged, remark = self._prompt(record).claims, self._prompt(record).remark
-        if judged.keys() >= set(claims):
-            found = [(index, judged[claim], judged[claim].reasoning + remark) for index, claim in enumerate(claims)]
-        else:
+        judged = self._prompt(record).claims
+        found: list[tuple[int, Any]] = [(index, judged.get(claim)) for index, claim in enumerate(claims)]
+        if not all(one for _, one in found):
             menu = ("supported", "unsupported", "unsure")
             own = ItemQuestion(key="claim_verdicts", about="", verdicts=menu, items=tuple(claims))
-            found = await self._findings(record, own.key, own)
+            found = (await self._answered(record, own.key, own)).numbered()
         return [
-            ClaimVerdict(index=index, verdict=one.verdict, claim=claims[index], explanation=said)
-            for index, one, said in found
+            ClaimVerdict(index=index, verdict=one.verdict, claim=claims[index], explanation=one.reasoning)
+            for index, one in found
         ]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        found = await self._findings(record, "judge_usefulness")
-        return [ContextVerdict(index=at, useful=one.verdict == "useful", explanation=said) for at, one, said in found]
+        found = (await self._answered(record, "judge_usefulness", 1)).numbered()
+        return [
+            ContextVerdict(index=at, useful=one.verdict == "useful", explanation=one.reasoning) for at, one in found
+        ]
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        found = await self._findings(record, "rate_context_relevance")
-        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=said) for at, one, said in found]
+        found = (await self._answered(record, "rate_context_relevance", 1)).numbered()
+        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=one.reasoning) for at, one in found]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its text that the response uses, as the model estimates it."""
-        found = await self._findings(record, "measure_utilization")
-        return [ContextRating(index=index, value=one.value, explanation=said) for index, one, said in found]
+        found = (await self._answered(record, "measure_utilization", 1)).numbered()
+        return [ContextRating(index=index, value=one.value, explanation=one.reasoning) for index, one in found]
 
     async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
-        found = await self._findings(record, question.key, question)
-        return [ItemVerdict(index=index, verdict=one.verdict, explanation=said) for index, one, said in found]
+        found = (await self._answered(record, question.key, question)).numbered()
+        return [ItemVerdict(index=index, verdict=one.verdict, explanation=one.reasoning) for index, one in found]
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
         return self._prompt(record).share_shown
-
-    async def _rate(self, record: RagRecord, name: str, ratings: int) -> list[Rating]:
-        found, remark = (await self._answered(record, name, ratings)).polled(), self._prompt(record).remark
-        return [Rating(value=one.value, explanation=one.reasoning + remark) for one in found[:ratings]]
-
-    async def _findings(self, record: RagRecord, name: str, wanted: Any = 1) -> list[tuple[int, Any, str]]:
-        """What the model finds of each item or context: its index from 0, the finding and its reasoning."""
-        found, remark = (await self._answered(record, name, wanted)).numbered(), self._prompt(record).remark
-        return [(index, one, one.reasoning + remark) for index, one in found]
 
     # What is asked ----------------------------------------------------------------------------------------------------
 
     def _prompt(self, record: RagRecord) -> Prompt:
         """What all requests about the record begin with. Each event loop has its own."""
         key = (self, asyncio.get_running_loop())
-        return session_of(record).get_or_make(key, lambda: lay_out(record, **self._limits))
+        return session_of(record).get_or_make(key, lambda: lay_out(record, self._max_context_chars))
 
     async def _expected(self, record: RagRecord) -> Mapping[str, Any]:
         """What the record's metrics ask this judge, as it is known when they begin; what is asked later is asked by itself."""
@@ -219,17 +203,13 @@ class LLMJudge:
 
     async def _answered(self, record: RagRecord, name: str, wanted: Any) -> Question:
         """What the model says to a question: with all others that the record's metrics ask, or else by itself."""
-        question, is_polled = self._question(record, name, wanted), name in _POLLED
-        expected = await self._expected(record)
+        question, expected = self._question(record, name, wanted), await self._expected(record)
         if question.part.is_list and not question.numbers:
             return question
-        asked, known = {name: wanted}, expected.get(name)
-        if known is not None and (known >= wanted if is_polled else known == wanted) and not self._is_thorough:
-            asked = dict(expected)
+        is_expected = name in expected and (name not in _POLLED or expected[name] >= wanted)
+        asked = dict(expected) if is_expected and not self._is_thorough else {name: wanted}
         found = await self._prompt(record).once.ask(tuple(asked.items()), partial(self._ask, record, asked))
-        # Who asks for votes a second time wants others.
-        answer = found.pop(question.part.key, None) if is_polled else found[question.part.key]
-        return answer or (await self._ask(record, {name: wanted}))[question.part.key]
+        return found[question.part.key]
 
     async def _ask(self, record: RagRecord, asked: Mapping[str, Any], listed: str = "") -> dict[str, Question]:
         """Ask all of it in one request; the answers by their parts. The claims that are listed are judged already."""
@@ -273,11 +253,8 @@ class LLMJudge:
         prompt, asked = self._prompt(record), [(question.part, numbers) for question, numbers in wanted]
         background = ""
         if record.background and any(part.takes_background for part, _ in asked):
-            whole = "".join(one.text for one in record.background)
-            most = min(MAX_SHOWN, self._max_context_chars // 5)
-            shown = shown_background(record, most * len(whole) // max(size_of(whole), 1))
-            text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
-            background = prompt.quote("background", text) if shown else ""
+            shown = shown_background(record, min(MAX_SHOWN, self._max_context_chars // 5))
+            background = prompt.quote("background", "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown))
         blocks = [question.quoted for question, _ in wanted if question.quoted]
         task = parts.task_of(asked, blocks, background=background, listed=listed)
         messages: list[ChatMessage] = [
@@ -285,10 +262,7 @@ class LLMJudge:
             {"role": "user", "content": f"{prompt.material}\n\n{task}"},
         ]
         schema = parts.schema_of(guide, together=False) if self._is_thorough else parts.schema_of(p for p, _ in asked)
-        claims = min(max(size_of(record.response or "") // _CLAIM_CHARS, 1), parts.MOST_CLAIMS)
-        tokens = sum(
-            part.tokens * (len(numbers) or (claims if part.key == "judged_claims" else 1)) for part, numbers in asked
-        )
+        tokens = sum(part.tokens * max(len(numbers), 1) for part, numbers in asked)
 
         async def post() -> list[Completion]:
             with (

@@ -122,7 +122,7 @@ if nothing is left, the list is empty. {_OF_CLAIMS} List at most the first {MOST
 makes further ones.""",
             '{"claims": [{"claim": "...", "reasoning": "...", "verdict": "supported" or "unsupported" or "unsure"}, ...], "more": false}',
             JudgedClaims,
-            tokens=70,
+            tokens=400,
             takes_background=True,
         ),
         _listed(

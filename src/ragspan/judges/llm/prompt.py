@@ -24,6 +24,8 @@ from ragspan.records import RagRecord
 from ragspan.text.limits import beginning, beginnings
 
 _SECRET = secrets.token_bytes(32)
+_MAX_OTHERS = 20_000
+"""Characters of the response, and of the question."""
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
 _JOINERS = r"\u200c\u200d"
 _VARIATIONS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
@@ -71,8 +73,6 @@ class Prompt:
     material: str
     contexts: tuple[str, ...]
     """The part of each context that is shown."""
-    remark: str
-    """How much the judge saw, in words that follow its reasoning; empty if it saw everything."""
     share_shown: float
     """Of the characters of the record's texts, 0..1."""
     once: AskedOnce = field(default_factory=AskedOnce)
@@ -93,13 +93,13 @@ def _quoted(code: str, label: str, text: str) -> str:
     return f"<<<{label} {code}>>>\n{clean(text).replace(code, chr(0xFFFD))}\n<<<end of {label} {code}>>>"
 
 
-def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> Prompt:
+def lay_out(record: RagRecord, max_context_chars: int) -> Prompt:
     """The record as requests show it; characters are in the sense of `size_of`, and those of marks do not count."""
     texts = [context.text for context in record.contexts or ()]
     contexts = beginnings(texts, max_context_chars)
     quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=True), start=1)]
     others = {"question": record.question or "", "response": record.response or ""}
-    quoted += [(label, text, beginning(text, max_response_chars)) for label, text in others.items()]
+    quoted += [(label, text, beginning(text, _MAX_OTHERS)) for label, text in others.items()]
     digest = hashlib.blake2b(key=_SECRET, digest_size=10)
     for text in (record.record_id, *(shown for *_, shown in quoted)):
         encoded = text.encode("utf-8", "surrogatepass")
@@ -111,14 +111,10 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
     for label, text, shown in quoted:
         part = "" if len(shown) == len(text) else f" (first {len(shown):,} of {len(text):,} characters)"
         blocks.append(_quoted(code, f"{label}{part}", shown))
-    counts = {"contexts": (sum(map(len, contexts)), sum(map(len, texts)))}
-    counts |= {label: (len(shown), len(text)) for label, text, shown in quoted[len(contexts) :]}
-    cut = [f"{seen:,} of {whole:,} characters of the {what}" for what, (seen, whole) in counts.items() if seen < whole]
-    seen, whole = map(sum, zip(*counts.values(), strict=True))
+    seen, whole = (sum(len(pair[at]) for pair in quoted) for at in (2, 1))
     return Prompt(
         code=code,
         material="\n\n".join(blocks),
         contexts=tuple(contexts),
-        remark=f" [the judge saw only {' and '.join(cut)}]" if cut else "",
         share_shown=seen / whole if whole else 1.0,
     )
