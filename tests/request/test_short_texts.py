@@ -1,4 +1,4 @@
-"""One word, or a few: documents that are no longer, and drafts of a single word."""
+"""One word, or a few: documents that are no longer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from written_logs import PUMP, QUESTION, WrittenLog
+from written_logs import QUESTION, WrittenLog
 
 from ragspan.request.contents import PayloadMessage
 
@@ -44,18 +44,3 @@ def test_short_documents_that_stand_by_themselves(write, by_template):
         prompt = log.fills({"context": write(["Turin", "Graz"]), "question": QUESTION}, *prompt)
 
     assert found_in(log, *prompt) == ["Turin", "Graz"]
-
-
-@pytest.mark.parametrize(
-    "instructions",
-    ["Answer from the context only.", "Context:", "Use the context, and only the context, for your answer."],
-)
-@pytest.mark.parametrize("by_template", [True, False])
-def test_short_documents_that_were_dropped_and_whose_words_the_instructions_have(instructions, by_template):
-    log = WrittenLog()
-    log.searches("Context", PUMP, "only", "the context")
-    prompt: tuple[PayloadMessage, ...] = (PayloadMessage("system", f"{instructions}\n\n{PUMP}"), ASKED)
-    if by_template:
-        prompt = log.fills({"context": PUMP, "question": QUESTION}, *prompt)
-
-    assert found_in(log, *prompt) == [PUMP]

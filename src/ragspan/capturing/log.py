@@ -15,34 +15,24 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.safe_copy import EVENT_PARTS, PART_BYTES
 
-RunKey: TypeAlias = int | str
-"""The key of a framework's run or span; unique in this process."""
+RunKey: TypeAlias = int | str  # the key of a framework's run or span; unique in this process
 
-NESTED: Final = "inside"
-"""Where a log has what others noted inside of it."""
+NESTED: Final = "inside"  # where a log has what others noted inside of it
 _SIZE_OF_TEXT = str.__sizeof__  # is known without reading the text
 
 
 class EventKind(enum.Enum):
     """What may happen in a request. Who reads a log ignores kinds that it does not know."""
 
-    START = enum.auto()
-    """A step begins; `about` says what it is."""
+    START = enum.auto()  # a step begins; `about` says what it is
     END = enum.auto()
-    ERROR = enum.auto()
-    """A step ends with an error, which is the payload."""
-    CONTEXTS = enum.auto()
-    """The program names contexts with `record_contexts`."""
-    DOCUMENTS = enum.auto()
-    """The program shows documents that it found; `about` is the name that it gives them."""
-    INTERRUPT = enum.auto()
-    """A graph stops to wait for a person."""
-    AGAIN = enum.auto()
-    """A start comes again: the handler is there twice."""
-    READ = enum.auto()
-    """A model's stream has been read to its end; the payload is its reply."""
-    FILLED = enum.auto()
-    """A step filled a template, for the models inside it, with the values in the payload."""
+    ERROR = enum.auto()  # a step ends with an error, which is the payload
+    CONTEXTS = enum.auto()  # the program names contexts with `record_contexts`
+    DOCUMENTS = enum.auto()  # the program shows documents that it found; `about` is the name that it gives them
+    INTERRUPT = enum.auto()  # a graph stops to wait for a person
+    AGAIN = enum.auto()  # a start comes again: the handler is there twice
+    READ = enum.auto()  # a model's stream has been read to its end; the payload is its reply
+    FILLED = enum.auto()  # a step filled a template, for the models inside it, with the values in the payload
     REREAD = enum.auto()
     """Documents that the program had changed in place until now, each with its text as it is now."""
 
@@ -52,13 +42,10 @@ class Event(NamedTuple):
 
     kind: EventKind
     run: RunKey
-    parent: RunKey | None
-    """The run around it; of starts only."""
+    parent: RunKey | None  # the run around it; of starts only
     time_ns: int
-    payload: Any = None
-    """What was given or came out, as a snapshot."""
-    about: Any = None
-    """What else the framework says of it."""
+    payload: Any = None  # what was given or came out, as a snapshot
+    about: Any = None  # what else the framework says of it
 
 
 class TokenStream:
@@ -82,38 +69,29 @@ class RequestLog:
         grouped: it is what happened inside a `ragspan.capture` block, or another framework's request: its runs have no common root.
     """
 
-    root: RunKey | None = None
-    """The outermost run; None in a block."""
+    root: RunKey | None = None  # the outermost run; None in a block
     ended_ns = 0
     over = False
-    abandoned = False
-    """It never ended, or not for too long."""
-    anchor: SpanAnchor | None = None
-    """The span that the answer belongs under."""
-    earlier: tuple[RequestLog, ...] = ()
-    """The interrupted requests that this one continues."""
+    abandoned = False  # it never ended, or not for too long
+    anchor: SpanAnchor | None = None  # the span that the answer belongs under
+    earlier: tuple[RequestLog, ...] = ()  # the interrupted requests that this one continues
     span_finder: Callable[[], SpanAnchor | None] | None = None
     """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
-    bytes = 0
-    """The size of all that it holds; known when it is over."""
+    bytes = 0  # the size of all that it holds; known when it is over
 
     def __init__(self, fold: Fold | None = None, grow: Grow | None = None, *, grouped: bool = False) -> None:
         self.grouped = grouped
         self.started_ns = time_ns()
-        self.about: dict[str, Any] = {}
-        """What the integration notes of the request as a whole."""
+        self.about: dict[str, Any] = {}  # what the integration notes of the request as a whole
         self.events: list[tuple[Any, ...]] = []
         """Plain tuples of what an `Event` has, which are made in a third of the time."""
         self.streams: dict[RunKey, TokenStream] = {}
-        self.keys: list[RunKey] = []
-        """All runs that were followed."""
-        self.texts: dict[int, str] = {}
-        """The texts in snapshots by identity, each once, for the size."""
+        self.keys: list[RunKey] = []  # all runs that were followed
+        self.texts: dict[int, str] = {}  # the texts in snapshots by identity, each once, for the size
         self.kept: dict[int, tuple[Any, Any]] = {}
         """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
         an identity means the same document all the time."""
-        self.parts = 0
-        """What the containers in its snapshots hold."""
+        self.parts = 0  # what the containers in its snapshots hold
         self._fold = fold
         self._grow = grow
 
@@ -184,10 +162,8 @@ class NestedLog(NamedTuple):
     """What one integration notes inside another one's request."""
 
     log: RequestLog
-    end: Callable[[RequestLog], object]
-    """Ends it."""
-    around: dict[RunKey, RunKey]
-    """By its outermost runs, the other request's runs that they began in."""
+    end: Callable[[RequestLog], object]  # ends it
+    around: dict[RunKey, RunKey]  # by its outermost runs, the other request's runs that they began in
 
     def steps_around(self, steps: Mapping[Any, Any]) -> Mapping[RunKey, Any]:
         """By its outermost runs, the steps around them; `steps` are those of the other request, by run."""

@@ -1,12 +1,8 @@
 """The requests of one sink that are open.
 
-Guarantees:
-
-- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. A finaliser that
-  ends a dropped stream may run at any point, in any thread.
-- A request is forgotten when it is over, even if its inner runs have not ended: cancelled runs get no end event. A request
-  that never ends is submitted as abandoned after a while, or when too many are open.
-- One request gives one capture.
+Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context: a finaliser that ends a
+dropped stream may run at any point, in any thread. One request gives one capture, and is forgotten when it is over, even if its
+inner runs have not ended: cancelled runs get no end event.
 """
 
 from __future__ import annotations
@@ -25,12 +21,9 @@ from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
-MAX_RUNS: Final = 50_000
-"""A request with more runs is given up."""
-_MAX_OPEN = 10_000
-"""Requests that may be open at the same time; the oldest is given up beyond."""
-_MAX_NS = 4 * 3600 * 10**9
-"""After which a request is given up."""
+MAX_RUNS: Final = 50_000  # a request with more runs is given up
+_MAX_OPEN = 10_000  # requests that may be open at the same time; the oldest is given up beyond
+_MAX_NS = 4 * 3600 * 10**9  # after which a request is given up
 _NS_BETWEEN_LOOKS = 60 * 10**9
 
 LiveRun = TypeVar("LiveRun")
@@ -108,8 +101,7 @@ class OpenRequests(Generic[LiveRun]):
         on_end: Callable[[RequestLog], None] | None = None,
     ) -> None:
         self.sink = sink
-        self.live: dict[RunKey, LiveRun] = {}
-        """The runs that have not ended, by their keys."""
+        self.live: dict[RunKey, LiveRun] = {}  # the runs that have not ended, by their keys
         self.ended = _ended
         self._fold = fold
         self._grow = grow

@@ -20,25 +20,18 @@ from ragspan.turns import give_turn
 FREE, FOUND, ASKED, SILENT = range(4)
 """What a character of a part belongs to: nothing yet, a text that was found, the words apart, a part that holds no texts."""
 
-_SHORT = 20
-"""Texts below this length must stand between word boundaries."""
-_MIN_APART = 24
-"""Characters of the words apart, which then hold no shorter text."""
-_MIN_HEAD = 24
-"""Characters of a text's beginning that show that it was cut there."""
-_MIN_WORDS = 8
-"""Words in runs that show a part of a text."""
-_MORE_WORDS = 12
-"""Words that a program may write where it leaves others out."""
+_SHORT = 20  # texts below this length must stand between word boundaries
+_MIN_APART = 24  # characters of the words apart, which then hold no shorter text
+_MIN_HEAD = 24  # characters of a text's beginning that show that it was cut there
+_MIN_WORDS = 8  # words in runs that show a part of a text
+_MORE_WORDS = 12  # words that a program may write where it leaves others out
 _MAX_PLACES = 1000
 _MAX_REST = 80
 _FEW, _MOST = 8_000_000, 400_000_000
 """Characters that are searched for all texts together: before there is an index, and for short texts at most."""
-_FEW_TEXTS = 40
-"""That an index would not pay for, however long the prompts are."""
+_FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
 _PIECE, _STEP = 12, 8
-_MAX_LOOKED_UP = 400_000
-"""Places that are looked at, of all texts together."""
+_MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
@@ -50,14 +43,11 @@ _taken = re.compile(rb"[^\x00]+")
 class Match:
     """A text found in a part of the prompts."""
 
-    part: int
-    """The number of the part."""
+    part: int  # the number of the part
     start: int
     end: int
-    whole: bool
-    """All words of the text stand there in order."""
-    text: str
-    """The text itself, if it is whole; else what the part has of it."""
+    whole: bool  # all words of the text stand there in order
+    text: str  # the text itself, if it is whole; else what the part has of it
 
     @property
     def span(self) -> Span:
@@ -171,15 +161,15 @@ class PromptTexts:
         numbered = ((bisect_right(starts, at) - 1, at) for at in sorted(found))
         return [(number, at - starts[number]) for number, at in numbered]
 
-    def find(self, texts: Sequence[str], *, cut: bool = True) -> list[list[Match]]:
-        """Where each text is, whole or, if `cut`, in part: its first place in every part that has it."""
+    def find(self, texts: Sequence[str]) -> list[list[Match]]:
+        """Where each text is, whole or in part: its first place in every part that has it."""
         found: dict[str, list[Match]] = {text: [] for text in sorted(texts, key=len, reverse=True) if text.strip()}
         self._find_literal(found)
         unread = self.silent | self._quoting
         missing = [text for text, own in found.items() if all(match.part in unread for match in own)]
         if missing and self.is_complete:  # else it is known already that more may be there
             missing = self._find_words(missing, found)
-        if missing and self.is_complete and cut:
+        if missing and self.is_complete:
             self._find_cut(missing, found)
         return [found.get(text, []) for text in texts]
 

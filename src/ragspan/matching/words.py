@@ -15,13 +15,10 @@ from html.entities import html5
 from itertools import compress
 from typing import NamedTuple, TypeAlias
 
-Span: TypeAlias = tuple[int, int]
-"""The first character, and the one after the last."""
+Span: TypeAlias = tuple[int, int]  # the first character, and the one after the last
 
-MAX_CHARACTERS = 2_000_000
-"""Of a text whose words are looked at."""
-SHINGLE = 5
-"""Words in a row that lead to the places where a text may be."""
+MAX_CHARACTERS = 2_000_000  # of a text whose words are looked at
+SHINGLE = 5  # words in a row that lead to the places where a text may be
 _SLICE = 20_000
 _FILL = "\u2060"
 _MARKS = "\u00ad\u0300-\u036f\u3099\u309a\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"
@@ -115,10 +112,8 @@ def _decoded(match: re.Match[str]) -> str:
 class Run(NamedTuple):
     """Words in a row that a text shares with the indexed ones."""
 
-    start: int
-    """The place of the first word in the text."""
-    position: int
-    """The place of that word in the index."""
+    start: int  # the place of the first word in the text
+    position: int  # the place of that word in the index
     length: int
 
     @property
@@ -140,8 +135,7 @@ class WordIndex:
     HOLE = "\U00020000"
     MAX_WORDS = 250_000
     _MAX_PLACES = 1000
-    _MAX_WORK = 600_000
-    """Words that are compared: about a twentieth of a second."""
+    _MAX_WORK = 600_000  # words that are compared: about a twentieth of a second
     _BETWEEN = "\n"
 
     def __init__(self, parts: Sequence[str]) -> None:

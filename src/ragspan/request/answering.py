@@ -10,14 +10,12 @@ from ragspan.matching import WordIndex, words_of
 from ragspan.request.contents import calls_text, json_in, texts_in
 from ragspan.request.tree import ModelStep
 
-_MAX_SAID_BY_ALL = 1_000_000
-"""Characters of what models said that are compared with the answer."""
+_MAX_SAID_BY_ALL = 1_000_000  # characters of what models said that are compared with the answer
 _MAX_RESPONSE = 400_000
 _MAX_JSON = 100_000
 _MAX_FIELDS = 1000
 _MIN_LIKENESS = 0.5
-_SHARED = 8
-"""Words in a row that a response has from a model."""
+_SHARED = 8  # words in a row that a response has from a model
 
 
 def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[list[ModelStep], bool]:

@@ -59,22 +59,16 @@ class Call:
 class PayloadMessage:
     """A chat message in a payload, or a reply of a model."""
 
-    role: str
-    """human, ai, system or tool."""
-    content: str | list[Snapshot] = ""
-    """A text, or blocks."""
+    role: str  # human, ai, system or tool
+    content: str | list[Snapshot] = ""  # a text, or blocks
     calls: list[Call] | None = None
-    call_id: Any = None
-    """The call that a tool's message answers."""
-    failed: bool = False
-    """A tool's message reports an error."""
+    call_id: Any = None  # the call that a tool's message answers
+    failed: bool = False  # a tool's message reports an error
     artifact: Snapshot = None
-    documents: Snapshot = None
-    """Documents that came beside the content."""
+    documents: Snapshot = None  # documents that came beside the content
     unread: Sequence[str] = ()
     """The ends of what it shows beside texts: pictures, sound, files, or their addresses."""
-    searched: bool = False
-    """The provider searched by itself for this reply."""
+    searched: bool = False  # the provider searched by itself for this reply
 
     @property
     def text(self) -> str:
@@ -249,7 +243,7 @@ def _plain(value: Snapshot) -> Any:
 
 
 def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
-    """Every text in a snapshot, also those of documents and messages; if not `in_objects`, without those in the program's own objects."""
+    """Every text in a snapshot, also of documents and messages; if not `in_objects`, without those in the program's own objects."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (Document, PayloadMessage)):

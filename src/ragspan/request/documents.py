@@ -42,15 +42,13 @@ class SeenDocuments:
     def __init__(self, tree: RequestTree) -> None:
         self.documents: dict[int, SeenDocument] = {}
         self._contexts: dict[SeenDocument, RetrievedContext] = {}
-        self.queries: list[str] = []
-        """What was searched with, or may have been."""
+        self.queries: list[str] = []  # what was searched with, or may have been
         for each in tree.chain_of_requests:
             _add_searches(each)
             self.unreadable: dict[int, Step] = {}
             """Search results that only the program may read, by identity; of the request itself, as all below."""
             self.empty_search = each.found_nothing
-            self.has_earlier_documents = False
-            """A prompt's history held documents of earlier turns."""
+            self.has_earlier_documents = False  # a prompt's history held documents of earlier turns
             self._models: list[ModelStep] = []
             self._shown: set[tuple[int, ...]] = set()
             for step, is_over in each.moments:

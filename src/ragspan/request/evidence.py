@@ -29,16 +29,13 @@ _KINDS: Final[Mapping[Source, BackgroundKind]] = {
     Source.METADATA: "metadata",
     Source.DATA: "other",
 }
-_REMOTE = {"RemoteRunnable", "RemoteGraph"}
-"""Steps that call a program elsewhere, which may search."""
-_UNMARKED = 8
-"""Words in one piece that may be a document, though nothing says so."""
+_REMOTE = {"RemoteRunnable", "RemoteGraph"}  # steps that call a program elsewhere, which may search
+_UNMARKED = 8  # words in one piece that may be a document, though nothing says so
 _SAID_BEFORE = {Turn.SPOKEN, Turn.QUOTED}
 _TAIL = 64
 _MAX_LOOKED_AT = 20_000
 _MAX_TEXTS = 200
-_SUMMARY = "here is a summary of the conversation"
-"""So LangChain's own middleware begins it."""
+_SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
 
 
 class Evidence(NamedTuple):
@@ -69,7 +66,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
             if isinstance(step.output, FilledPrompt)
         ]
     filled = filled_texts(tree)
-    prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "", filled)
+    prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "")
     give_turn()
     pieces = pieces_of(tree, seen, prompts, question or "", filled)
     background = _background(pieces)
@@ -100,7 +97,7 @@ def contexts_of_calls(
     tree: RequestTree, seen: SeenDocuments, question: str | None, calls: Sequence[ModelStep]
 ) -> list[RetrievedContext] | None:
     """The documents in the prompts that what these calls said comes from; None if there may be more."""
-    prompts = answer_prompts(seen.all, tree.answering_models, calls, seen.queries, question or "", filled_texts(tree))
+    prompts = answer_prompts(seen.all, tree.answering_models, calls, seen.queries, question or "")
     return _contexts(prompts, seen) if prompts.texts.is_complete else None
 
 
@@ -117,11 +114,9 @@ def _contexts(prompts: AnswerPrompts, seen: SeenDocuments) -> list[RetrievedCont
 
 
 def _with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """These contexts, and those that the program named and that are not among them, nor written there with their metadata."""
-    by_id = {context.id: context.text for context in contexts if context.id is not None}
-    known = {context.text for context in contexts}
-    named = {each.text: each for each in tree.recorded if each.text not in known}
-    return (*contexts, *(each for each in named.values() if each.text not in by_id.get(each.id or "", "")))
+    """These contexts, and those that the program named and that do not stand in them."""
+    named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
+    return (*contexts, *named.values())
 
 
 def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:

@@ -23,11 +23,9 @@ from ragspan.request.tree import ModelStep, RequestTree, ToolStep
 from ragspan.safe_copy import Snapshot
 from ragspan.turns import give_turn
 
-_LONG = 5
-"""Words of a line that a model wrote into a tool's call, and that the result repeats."""
+_LONG = 5  # words of a line that a model wrote into a tool's call, and that the result repeats
 _MIN_VALUE = 4
-_ENDS = " \t\n.,;!?)]}"
-"""What a document before a piece may end with."""
+_ENDS = " \t\n.,;!?)]}"  # what a document before a piece may end with
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _MAX_SEARCHED = 2_000_000
@@ -47,20 +45,15 @@ _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 class Source(enum.IntEnum):
     """Where the words of a piece come from; the first four are those of `ragspan.matching`."""
 
-    UNKNOWN = 0
-    """Not known: no evidence, but it may be a document."""
+    UNKNOWN = 0  # not evidence, but it may be a document
     DOCUMENT = 1
     USER = 2
     MODEL = 3
     TOOL = 4
-    HISTORY = 5
-    """Documents and results of tools of earlier turns."""
-    METADATA = 6
-    """What a formatter wrote beside documents."""
-    DATA = 7
-    """What else the program put there: a step's output, memories, a field of the caller's."""
-    TEMPLATE = 8
-    """Instructions."""
+    HISTORY = 5  # documents and results of tools of earlier turns
+    METADATA = 6  # what a formatter wrote beside documents
+    DATA = 7  # what else the program put there: a step's output, memories, a field of the caller's
+    TEMPLATE = 8  # instructions
 
 
 _UNKNOWN = bytes([255, *range(1, 256)])

@@ -18,11 +18,9 @@ from itertools import islice
 from ragspan.matching import Match, PromptTexts, Span, occurrences, words_of
 from ragspan.request.answering import words_said_by
 from ragspan.request.contents import Document, PayloadMessage, normalise_spaces
-from ragspan.request.templates import FilledTexts
 from ragspan.request.tree import ModelStep, SeenDocument
 
-_SHORT = 24
-"""Characters: a longer document counts wherever it stands."""
+_SHORT = 24  # characters of a reply that may be one word, and of a document that a value of its metadata may equal
 _MAX_MODELS = 1000
 _MAX_LENGTH = 50_000
 _MAX_FIELDS = 1000
@@ -31,8 +29,7 @@ _MIN_WORDS = 8
 _MIN_SAID = 5
 _MOST = 0.8
 _NEAR = 120
-_MAX_COMPARED = 20_000
-"""Characters of a message that are compared."""
+_MAX_COMPARED = 20_000  # characters of a message that are compared
 _handed_on = re.compile(r"[:=][ \t]*[\"'“«*_`]{0,3}$")
 _ended = re.compile(r"\W{0,3}(?:[.;]\s|\n|$)")
 _list_mark = re.compile(r"\s*(?:[-*•>\"'\[{]|\d+[.):])*\s*$")
@@ -41,14 +38,12 @@ _list_mark = re.compile(r"\s*(?:[-*•>\"'\[{]|\d+[.):])*\s*$")
 class Turn(enum.Enum):
     """The turn that a part of a prompt belongs to."""
 
-    THIS = enum.auto()
-    """The turn of the answer: any document in it counts."""
+    THIS = enum.auto()  # the turn of the answer: any document in it counts
     EARLIER = enum.auto()
     """History: a document in it counts if this request found it, since programs put documents before the history, too."""
     QUOTED = enum.auto()
     """An assistant's message of an earlier turn that no model of this request said: a document counts if it stands there whole."""
-    SPOKEN = enum.auto()
-    """A model's words, which hold no documents even if they quote some."""
+    SPOKEN = enum.auto()  # a model's words, which hold no documents even if they quote some
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +58,11 @@ class PlacedDocument:
 class AnswerPrompts:
     """The prompts that an answer comes from."""
 
-    calls: Sequence[ModelStep]
-    """Earlier ones in order of time, then those of the answer's parts."""
+    calls: Sequence[ModelStep]  # earlier ones in order of time, then those of the answer's parts
     texts: PromptTexts
     parts: Mapping[int, tuple[PayloadMessage, Turn]]
     """By its number in `texts`, each part of these prompts in order, this turn's before earlier ones of a call."""
-    placed: Sequence[PlacedDocument]
-    """The documents that count, in prompt order."""
+    placed: Sequence[PlacedDocument]  # the documents that count, in prompt order
     held: dict[int, list[Match]]
     """By the number of a part, what stands there of documents; also of those that do not count there, as history."""
 
@@ -80,7 +73,6 @@ def answer_prompts(
     answering: Sequence[ModelStep],
     queries: Iterable[str],
     question: str,
-    filled: FilledTexts,
 ) -> AnswerPrompts:
     """The prompts that an answer comes from, with those of these documents that are in them.
 
@@ -94,9 +86,8 @@ def answer_prompts(
         answering: those whose words the caller got.
         queries: what was searched with.
         question: the user's own words, which are not a document even if they quote one.
-        filled: what prompt templates were filled with.
     """
-    reading = _Reading(models[-_MAX_MODELS:], answering, queries, question, filled)
+    reading = _Reading(models[-_MAX_MODELS:], answering, queries, question)
     wider: list[SeenDocument] = []
     for entry in documents:
         for text in (entry.document.written, *islice(entry.document.metadata.values(), _MAX_ENTRIES)):
@@ -123,9 +114,8 @@ class _Reading:
         answering: Sequence[ModelStep],
         queries: Iterable[str],
         question: str,
-        filled: FilledTexts,
     ) -> None:
-        self._models, self._answering, self._question, self._filled = models, answering, question, filled
+        self._models, self._answering, self._question = models, answering, question
         self._queries = frozenset(map(normalise_spaces, queries))
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts_of: dict[int, list[int]] = {}
@@ -198,7 +188,7 @@ class _Reading:
         """The documents that count, by what stands of these texts in the parts of the answer's prompts."""
         found: dict[str, PlacedDocument] = {}
         others = any(turn is not Turn.QUOTED and held.get(number) for number, (_, turn) in parts.items())
-        for number, (message, turn) in parts.items():
+        for number, (_, turn) in parts.items():
             for match, text in sorted(held.get(number, ()), key=lambda pair: pair[0].start):
                 entry, known = entries[text], found.get(text)
                 if (turn is Turn.QUOTED and others) or (entry.from_history and turn is not Turn.THIS):
@@ -206,8 +196,7 @@ class _Reading:
                 is_better = known is None or match.whole or len(match.text) > len(known.match.text)
                 if (known is not None and known.match.whole) or not is_better:
                     continue
-                if len(text) >= _SHORT or _stands_apart(text, message.text, match, self._filled.get(message.text, ())):
-                    found[text] = PlacedDocument(entry, match)
+                found[text] = PlacedDocument(entry, match)
         return list(found.values())
 
     # Calls
@@ -220,8 +209,7 @@ class _Reading:
 
     def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
         """The calls that the answer comes from."""
-        speakers: dict[int, list[ModelStep]] = {}
-        """By the number of a part, the calls whose words stand in it."""
+        speakers: dict[int, list[ModelStep]] = {}  # by the number of a part, the calls whose words stand in it
         brief = {text for own in self._said.values() for text in own if len(words_of(text[:_SHORT])) == 1}
         most = max(1000, 2_000_000 // max(1, len(self._models)))
         for call in self._models:
@@ -242,28 +230,21 @@ class _Reading:
 def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set[int]:
     """The parts that hold what a model said, outside of documents; one word takes a line of its own, or ends one after a colon."""
     wanted, words = text.strip(), words_of(text)
-    lines, free, in_documents = set[int](), set[int](), set[int]()
+    found, in_documents = set[int](), set[int]()
     for number, start in prompts.places_of(wanted) if wanted else ():
         end, part = start + len(wanted), prompts.parts[number]
         if number not in prompts.silent and not prompts.is_free(number, start, end):
             in_documents.add(number)
-        elif (
-            stands_as_line(part, start, end)
-            or (  # not one word of several, as grades and choices are
-                is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end)
-            )
-        ):
-            lines.add(number)
-        else:
-            free.add(number)
-    if len(words) <= 1:
-        return lines - prompts.silent
-    if not (lines or free):
+        elif len(words) > 1 or stands_as_line(part, start, end):
+            found.add(number)
+        elif is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end):
+            found.add(number)  # not one word of several, as grades and choices are
+    if len(words) > 1 and not found:
         index = prompts.index
-        free = {index.part_of(place) for place in index.places(words) if index.is_free(place, len(words))}
+        found = {index.part_of(place) for place in index.places(words) if index.is_free(place, len(words))}
         enough = min(_MIN_WORDS, max(_MIN_SAID, _MOST * len(words)))
-        free |= {part for part, runs in index.runs(words).items() if sum(run.length for run in runs) >= enough}
-    return lines | (free - in_documents - prompts.silent)
+        found |= {part for part, runs in index.runs(words).items() if sum(run.length for run in runs) >= enough}
+    return found - in_documents - prompts.silent
 
 
 def _turns_of(parts: Sequence[PayloadMessage], was_said: Callable[[str], bool]) -> list[Turn]:
@@ -297,20 +278,6 @@ def stands_as_line(text: str, start: int, end: int) -> bool:
     after = text.find("\n", end, end + _NEAR)
     rest = text[end : after if after >= 0 else end + _NEAR]
     return _list_mark.fullmatch(text[low:start]) is not None and not any(map(str.isalnum, rest))
-
-
-def _stands_apart(text: str, part: str, match: Match, values: Sequence[str]) -> bool:
-    """Whether a short document stands in a part by itself, in a template's value or without words around it; a heading does not."""
-    wanted = text.strip()
-    if any(next(occurrences(value, wanted), -1) >= 0 for value in values):
-        return True
-    starts = occurrences(part[: 4 * _MAX_LENGTH], wanted)
-    for start, end in (match.span, *((start, start + len(wanted)) for start in starts)):
-        before, after = part[part.rfind("\n", 0, start) + 1 : start], part[end:].partition("\n")[0]
-        is_heading = after.lstrip(" *_\"'”").startswith(":")
-        if not (is_heading or before.rstrip(" ")[-1:].isalnum() or after.lstrip(" ")[:1].isalnum()):
-            return True
-    return False
 
 
 def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocument]) -> None:

@@ -28,7 +28,6 @@ from ragspan.text.answers import without_thoughts
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
-_NAMES = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
 _word = re.compile(r"[a-z]+")
 _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -62,8 +61,7 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
     rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
-    others = [text for key, text in texts if key not in _NAMES]
-    return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken, *others]), None)
+    return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken]), None)
 
 
 def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[PayloadMessage]]]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from ragspan import field_names
-from ragspan.matching import PromptTexts
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
@@ -34,8 +33,7 @@ _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
 """So begin the names of what the frameworks add for their tracing."""
 _ROLES = {"human": "user", "ai": "assistant"}
-_NEW_ORDER = "relevance_score"
-"""Where rerankers write their score in a document's metadata."""
+_NEW_ORDER = "relevance_score"  # where rerankers write their score in a document's metadata
 
 
 def record_of(tree: RequestTree) -> RagRecord | None:
@@ -91,7 +89,7 @@ def _shows_documents(tree: RequestTree, seen: SeenDocuments, response: str | Non
     """No model was asked, and what came out is what a search found: a search with a formatter."""
     if response is None or tree.grouped or tree.recorded or tree.answering_models:
         return False
-    return any(PromptTexts([response]).find([entry.text for entry in seen.all], cut=False))
+    return any(entry.text.strip() and entry.text.strip() in response for entry in seen.all)
 
 
 def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:

@@ -16,10 +16,8 @@ from ragspan.safe_copy import Opaque, Snapshot
 FilledTexts: TypeAlias = Mapping[str, Sequence[str]]
 """By a text that a prompt template gave out, the texts that it was filled with."""
 
-_FROM_CALLER = 8
-"""Words of a field of the caller's that is data."""
+_FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
-_MAX_DEPTH = 5
 _MAX_VALUES = 300
 _MAX_LENGTH = 100_000
 _INSTRUCTING = frozenset(
@@ -95,15 +93,15 @@ def data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     return [text for text in values if not any(one in text for one in spoken)]
 
 
-def _leaves(value: Snapshot, name: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+def _leaves(value: Snapshot, name: str) -> Iterator[tuple[str, str]]:
     """The texts in a value by the names of their fields; no messages, documents, and nothing that is not data."""
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, (dict, list)) and depth < _MAX_DEPTH:
+    elif isinstance(value, (dict, list)):
         items = value.items() if isinstance(value, dict) else ((name, item) for item in value[:_MAX_VALUES])
         for key, item in items:
             if not isinstance(item, (Document, PayloadMessage, Opaque)):
-                yield from _leaves(item, key, depth + 1)
+                yield from _leaves(item, key)
 
 
 def summaries_in(tree: RequestTree) -> Iterator[str]:

@@ -16,8 +16,7 @@ from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """A graph raises an error of this name to wait for a person."""
 MAX_SAVED_STATES = 5
-NO_INPUT_YET = {"input": ""}
-"""The input with which a stream starts; its real input comes with its end."""
+NO_INPUT_YET = {"input": ""}  # the input with which a stream starts; its real input comes with its end
 
 
 @dataclass(eq=False, slots=True)
@@ -27,10 +26,8 @@ class SeenDocument:
     document: Document
     rank: int | None
     score: float | None
-    from_history: bool = False
-    """Only the state of a conversation has shown it."""
-    is_beside: bool = False
-    """Its text is one of a document's metadata."""
+    from_history: bool = False  # only the state of a conversation has shown it
+    is_beside: bool = False  # its text is one of a document's metadata
 
     @property
     def text(self) -> str:
@@ -42,19 +39,14 @@ class Step:
     """A step of an answer, from its start to its end: a chain, unless it is of a kind below."""
 
     name: str
-    parent: Step | None
-    """The step around it."""
+    parent: Step | None  # the step around it
     started_ns: int
-    ended_ns: int = 0
-    """It is 0 while the step is open."""
+    ended_ns: int = 0  # it is 0 while the step is open
     inputs: Snapshot = OPAQUE
     output: Snapshot = OPAQUE
-    late_inputs: Snapshot = None
-    """Inputs that came with its end, as a stream's do."""
-    consumed: int = 0
-    """Identity of the unread search result that it was given."""
-    noted: ErrorReport | None = None
-    """The error that ended it."""
+    late_inputs: Snapshot = None  # inputs that came with its end, as a stream's do
+    consumed: int = 0  # identity of the unread search result that it was given
+    noted: ErrorReport | None = None  # the error that ended it
     inside_search: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,10 +80,8 @@ class Step:
 
 @dataclass(eq=False, kw_only=True)
 class ToolStep(Step):
-    call_id: Any = None
-    """The id of the model's request."""
-    shown: Sequence[SeenDocument] = ()
-    """The documents that it returned."""
+    call_id: Any = None  # the id of the model's request
+    shown: Sequence[SeenDocument] = ()  # the documents that it returned
 
     @property
     def result(self) -> Snapshot:
@@ -107,8 +97,7 @@ class SearchStep(Step):
     found: Sequence[SeenDocument] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """The search's `top_k` and `data_source_id`, where they are known."""
-    span: SpanAnchor | None = None
-    """The span of another instrumentation."""
+    span: SpanAnchor | None = None  # the span of another instrumentation
 
     @property
     def query(self) -> str | None:
@@ -150,18 +139,14 @@ class ModelStep(Step):
 
     model: Any = None
     provider: Any = None
-    beside: Snapshot = None
-    """Documents that it was given beside its messages."""
+    beside: Snapshot = None  # documents that it was given beside its messages
     rewritten: Sequence[tuple[Document, str]] = ()
     """Documents that the program had changed in place until then, with their new texts."""
-    prompt: Sequence[PayloadMessage] = ()
-    """What it was given, as texts; nothing inside a search."""
+    prompt: Sequence[PayloadMessage] = ()  # what it was given, as texts; nothing inside a search
     reply: PayloadMessage | None = None
-    provider_metadata: Sequence[Mapping[str, Any]] = ()
-    """What the provider said about the reply, in any form."""
+    provider_metadata: Sequence[Mapping[str, Any]] = ()  # what the provider said about the reply, in any form
     tokens: Sequence[Any] = ()
-    streamed: bool = False
-    """It gave its reply as a stream; so does each with a first token."""
+    streamed: bool = False  # it gave its reply as a stream; so does each with a first token
     first_token_ns: int | None = None
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
@@ -187,25 +172,17 @@ class RequestTree:
     run_id: str | None = None
     tags: Sequence[Any] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    anchor: SpanAnchor | None = None
-    """The span that the answer belongs under."""
-    grouped: bool = False
-    """The steps have no common root."""
-    abandoned: bool = False
-    """It never ended, or not for too long."""
-    delivered: bool = False
-    """The caller gets a model's tokens, although the calls in between are not streams."""
-    before: RequestTree | None = None
-    """The interrupted request that this one continues."""
-    recorded: list[RetrievedContext] = field(default_factory=list)
-    """What the program named with `record_contexts`."""
-    found_nothing: bool = False
-    """The program said with `record_contexts` that it found nothing."""
+    anchor: SpanAnchor | None = None  # the span that the answer belongs under
+    grouped: bool = False  # the steps have no common root
+    abandoned: bool = False  # it never ended, or not for too long
+    delivered: bool = False  # the caller gets a model's tokens, although the calls in between are not streams
+    before: RequestTree | None = None  # the interrupted request that this one continues
+    recorded: list[RetrievedContext] = field(default_factory=list)  # what the program named with `record_contexts`
+    found_nothing: bool = False  # the program said with `record_contexts` that it found nothing
 
     # Steps fill these in.
     root: Step | None = None
-    steps: list[Step] = field(default_factory=list)
-    """The steps, in the order in which they began."""
+    steps: list[Step] = field(default_factory=list)  # the steps, in the order in which they began
     moments: list[tuple[Step, bool]] = field(default_factory=list)
     """The starts (False) and ends (True) of steps, in order of time."""
     inputs: Snapshot = OPAQUE
@@ -214,8 +191,7 @@ class RequestTree:
     """Inputs of the first steps, where the request had no question."""
     streamed: bool = False
     noted: ErrorReport | None = None
-    interrupted: list[Step] = field(default_factory=list)
-    """Graphs that stopped to wait for a person."""
+    interrupted: list[Step] = field(default_factory=list)  # graphs that stopped to wait for a person
 
     # Building
 
