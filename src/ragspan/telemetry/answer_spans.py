@@ -20,8 +20,8 @@ from ragspan.turns import give_turn
 
 _ALL_TIME = (0, 2**63 - 1)
 _ANSWER_KINDS = {
-    True: ("invoke_agent", "AGENT", "gen_ai.agent.name"),
-    False: ("invoke_workflow", "CHAIN", "gen_ai.workflow.name"),
+    True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
+    False: ("invoke_workflow", "CHAIN", semconv.GEN_AI_WORKFLOW_NAME),
 }
 """Operation, OpenInference's kind and the attribute of the name, of an agent's answers and of others."""
 
@@ -50,15 +50,15 @@ def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> S
         start_time=interval(record)[0],
         attributes=encodable(
             {
-                "openinference.span.kind": kind,
-                "gen_ai.operation.name": operation,
+                semconv.OPENINFERENCE_SPAN_KIND: kind,
+                semconv.GEN_AI_OPERATION_NAME: operation,
                 name: clean_name(record.name),
                 semconv.RECORD_ID: record.record_id,
-                "ragspan.framework": record.framework,
-                "ragspan.answer.status": record.status,
-                "session.id": record.session_id,
-                "gen_ai.conversation.id": record.session_id,
-                "user.id": record.user_id if content.allows() else None,
+                semconv.FRAMEWORK: record.framework,
+                semconv.ANSWER_STATUS: record.status,
+                semconv.SESSION_ID: record.session_id,
+                semconv.GEN_AI_CONVERSATION_ID: record.session_id,
+                semconv.USER_ID: record.user_id if content.allows() else None,
             }
         ),
     )
@@ -92,7 +92,7 @@ def add_steps(tracer: Tracer, answer: Span, record: RagRecord, content: ContentP
         spans.append(span)
         tools += isinstance(step, ToolCall)
         failure = None if step.error_type is None else error_type(step.error_type)
-        set_within_limit(span, {"error.type": failure, **rest})
+        set_within_limit(span, {semconv.ERROR_TYPE: failure, **rest})
         if failure is not None:
             _fail(span, step.error_type, step.error, ended_ns, content)
         span.end(end_time=ended_ns)
@@ -103,7 +103,7 @@ def _fail(span: Span, kind: str | None, error: ErrorReport | None, at_ns: int, c
     span.set_status(StatusCode.ERROR, error_type(kind))
     if error is None or not (content.allows(hidden_as="inputs") and content.allows(hidden_as="outputs")):
         return
-    about = {"exception.type": clean_name(error.type), "exception.message": error.message}
+    about = {semconv.EXCEPTION_TYPE: clean_name(error.type), semconv.EXCEPTION_MESSAGE: error.message}
     span.add_event("exception", encodable(about), timestamp=at_ns)
 
 
@@ -124,8 +124,8 @@ def add_evaluation(
         links=[Link(span_context_of(target))],
         attributes=encodable(
             {
-                "openinference.span.kind": "EVALUATOR",
-                "gen_ai.operation.name": "evaluation",
+                semconv.OPENINFERENCE_SPAN_KIND: "EVALUATOR",
+                semconv.GEN_AI_OPERATION_NAME: "evaluation",
                 semconv.RECORD_ID: scored.record.record_id,
                 semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
             }

@@ -97,7 +97,7 @@ class EmitterOptions(ContentPolicy):
         """The attributes of spans and events for the dimensions: the record's values, as text."""
         values = ((name, record.metadata.get(name)) for name in self.dimensions)
         found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
-        return {f"ragspan.dimension.{name}": clean_name(str(value)) for name, value in found}
+        return {f"{semconv.DIMENSION}{name}": clean_name(str(value)) for name, value in found}
 
     def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
         """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones."""

@@ -20,6 +20,7 @@ from ragspan.arguments import meant, one_of
 from ragspan.config import variable
 from ragspan.counted import counted
 from ragspan.exceptions import ConfigurationError
+from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
             result = export(batch, *arguments, **named)
         if causes and getattr(result, "name", "") != "SUCCESS":
             what = "spans" if signal == "traces" else signal
-            lost += sum("ragspan.answer.status" in (getattr(one, "attributes", None) or ()) for one in batch)
+            lost += sum(semconv.ANSWER_STATUS in (getattr(one, "attributes", None) or ()) for one in batch)
             told = f"; the spans of {counted(lost, 'answer')} are lost so far" if lost else ""
             line = "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s%s"
             _log.report(f"{signal} {address}", line, what, address, causes[0], told)

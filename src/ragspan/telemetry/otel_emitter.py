@@ -204,7 +204,7 @@ class _AnswerSpan:
                 emitter.event_logger.emit(
                     timestamp=time.time_ns(),
                     context=context,
-                    event_name="gen_ai.evaluation.result",
+                    event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
                     attributes=encodable(event_attributes(scored, metric, emitter)),
                 )
             if isinstance(outcome, Score):

@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanKind
 
 from ragspan.messages import Message
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, Step, ToolCall
+from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, clean_name, json_list
 
@@ -48,49 +49,54 @@ def step_name(step: Step) -> str:
 def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Attributes]:
     """The attributes of the step's span: those at its start, which samplers see, and the others."""
 
-    def texts(name: str, text: str | None, hidden_as: Any, copy: str) -> Attributes:
+    def texts(name: str, text: str | None, hidden_as: Any) -> Attributes:
         """A text under its own name and under OpenInference's names for it and its type."""
         if text is None or not content.allows(hidden_as=hidden_as):
             return {}
+        copies = {
+            "inputs": (semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE),
+            "outputs": (semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE),
+        }
+        value, mime_type = copies[hidden_as]
         mime = "application/json" if text.startswith(("{", "[")) else "text/plain"
-        return {name: text, f"{copy}.value": text, f"{copy}.mime_type": mime}
+        return {name: text, value: text, mime_type: mime}
 
     operation, kind, _ = KINDS[type(step)]
-    start: dict[str, object] = {"openinference.span.kind": kind, "gen_ai.operation.name": operation}
+    start: dict[str, object] = {semconv.OPENINFERENCE_SPAN_KIND: kind, semconv.GEN_AI_OPERATION_NAME: operation}
     rest: dict[str, object]
     match step:
         case ToolCall():
-            start |= {"gen_ai.tool.name": step.name, "gen_ai.tool.call.id": step.call_id}
+            start |= {semconv.GEN_AI_TOOL_NAME: step.name, semconv.GEN_AI_TOOL_CALL_ID: step.call_id}
             rest = {
-                "tool.name": step.name,
-                **texts("gen_ai.tool.call.arguments", step.arguments, "inputs", "input"),
-                **texts("gen_ai.tool.call.result", step.result, "outputs", "output"),
+                semconv.TOOL_NAME: step.name,
+                **texts(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, step.arguments, "inputs"),
+                **texts(semconv.GEN_AI_TOOL_CALL_RESULT, step.result, "outputs"),
             }
         case Retrieval():
             start |= {
-                "gen_ai.data_source.id": step.data_source_id,
-                "gen_ai.retrieval.top_k": step.top_k,
-                "gen_ai.tool.name": step.tool_name,
-                "gen_ai.tool.call.id": step.tool_call_id,
+                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id,
+                semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
+                semconv.GEN_AI_TOOL_NAME: step.tool_name,
+                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id,
             }
             rest = {
-                "gen_ai.retrieval.documents": json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
-                **texts("gen_ai.retrieval.query.text", step.query, "inputs", "input"),
-                **_documents("retrieval.documents", step.contexts, content),
+                semconv.GEN_AI_RETRIEVAL_DOCUMENTS: json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
+                **texts(semconv.GEN_AI_RETRIEVAL_QUERY_TEXT, step.query, "inputs"),
+                **_documents(semconv.RETRIEVAL_DOCUMENTS, step.contexts, content),
             }
         case Reranking():
             rest = {
-                "reranker.top_k": step.top_k,
-                "reranker.model_name": step.model,
-                **texts("reranker.query", step.query, "inputs", "input"),
-                **_documents("reranker.output_documents", step.contexts, content),
-                **_documents("reranker.input_documents", step.given, content),
+                semconv.RERANKER_TOP_K: step.top_k,
+                semconv.RERANKER_MODEL_NAME: step.model,
+                **texts(semconv.RERANKER_QUERY, step.query, "inputs"),
+                **_documents(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, content),
+                **_documents(semconv.RERANKER_INPUT_DOCUMENTS, step.given, content),
             }
         case Generation():
             start |= {
-                "gen_ai.provider.name": step.provider,
-                "gen_ai.request.model": step.model,
-                "gen_ai.request.stream": step.streamed or None,
+                semconv.GEN_AI_PROVIDER_NAME: step.provider,
+                semconv.GEN_AI_REQUEST_MODEL: step.model,
+                semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
             }
             rest = _of_generation(step, content)
     return start, rest
@@ -99,34 +105,34 @@ def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Att
 def _of_generation(step: Generation, content: ContentPolicy) -> dict[str, object]:
     first_ns, counts = step.first_token_ns, (step.input_tokens, step.output_tokens)
     found: dict[str, object] = {
-        "gen_ai.response.id": step.response_id,
-        "gen_ai.response.model": step.response_model,
-        "gen_ai.usage.input_tokens": step.input_tokens,
-        "gen_ai.usage.output_tokens": step.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": step.cached_tokens,
-        "gen_ai.response.finish_reasons": step.finish_reason and (step.finish_reason,),
-        "gen_ai.response.time_to_first_chunk": first_ns and max(first_ns - step.started_ns, 0) / 1e9,
-        "llm.model_name": step.model,
-        "llm.provider": step.provider,
-        "llm.token_count.prompt": step.input_tokens,
-        "llm.token_count.completion": step.output_tokens,
-        "llm.token_count.total": None if None in counts else sum(count or 0 for count in counts),
-        "llm.token_count.prompt_details.cache_read": step.cached_tokens,
-        "llm.finish_reason": step.finish_reason,
+        semconv.GEN_AI_RESPONSE_ID: step.response_id,
+        semconv.GEN_AI_RESPONSE_MODEL: step.response_model,
+        semconv.GEN_AI_USAGE_INPUT_TOKENS: step.input_tokens,
+        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: step.output_tokens,
+        semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: step.cached_tokens,
+        semconv.GEN_AI_RESPONSE_FINISH_REASONS: step.finish_reason and (step.finish_reason,),
+        semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: first_ns and max(first_ns - step.started_ns, 0) / 1e9,
+        semconv.LLM_MODEL_NAME: step.model,
+        semconv.LLM_PROVIDER: step.provider,
+        semconv.LLM_TOKEN_COUNT_PROMPT: step.input_tokens,
+        semconv.LLM_TOKEN_COUNT_COMPLETION: step.output_tokens,
+        semconv.LLM_TOKEN_COUNT_TOTAL: None if None in counts else sum(count or 0 for count in counts),
+        semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: step.cached_tokens,
+        semconv.LLM_FINISH_REASON: step.finish_reason,
     }
     # The reply first, then the prompt from its last message to its first.
     if step.reply is not None and content.allows(hidden_as="outputs"):
         reply = fitted([step.reply])
         about = {"finish_reason": step.finish_reason} if step.finish_reason is not None else {}
-        found["gen_ai.output.messages"] = _json([_as_json(one) | about for one in reply])
-        found |= _openinference("llm.output_messages", reply)
+        found[semconv.GEN_AI_OUTPUT_MESSAGES] = _json([_as_json(one) | about for one in reply])
+        found |= _openinference(semconv.LLM_OUTPUT_MESSAGES, reply)
     if step.prompt and content.allows(hidden_as="inputs"):
         prompt = fitted(step.prompt)
         instructions = [{"type": "text", "content": one.text} for one in prompt if one.role == "system"]
         spoken = [_as_json(one) for one in prompt if one.role != "system"]
-        found["gen_ai.input.messages"] = _json(spoken) if spoken else None
-        found["gen_ai.system_instructions"] = _json(instructions) if instructions else None
-        found |= _openinference("llm.input_messages", prompt)
+        found[semconv.GEN_AI_INPUT_MESSAGES] = _json(spoken) if spoken else None
+        found[semconv.GEN_AI_SYSTEM_INSTRUCTIONS] = _json(instructions) if instructions else None
+        found |= _openinference(semconv.LLM_INPUT_MESSAGES, prompt)
     return found
 
 
@@ -135,12 +141,12 @@ def _documents(among: str, contexts: tuple[RetrievedContext, ...], content: Cont
     found: dict[str, object] = {}
     is_shown = content.allows(hidden_as="documents")
     for index, context in enumerate(contexts[: _MAX_SHOWN_DOCUMENTS if is_shown else _MAX_DOCUMENTS]):
-        one = f"{among}.{index}.document"
-        found |= {f"{one}.id": context.id, f"{one}.score": context.score}
+        found[semconv.DOCUMENT.format(among, index, "id")] = context.id
+        found[semconv.DOCUMENT.format(among, index, "score")] = context.score
         if is_shown:
-            found[f"{one}.content"] = bounded(context.text, _MAX_PASSAGE_CHARS)
+            found[semconv.DOCUMENT.format(among, index, "content")] = bounded(context.text, _MAX_PASSAGE_CHARS)
         elif not context.id and context.score is None:
-            found[f"{one}.metadata"] = json.dumps({"rank": index})
+            found[semconv.DOCUMENT.format(among, index, "metadata")] = json.dumps({"rank": index})
     return found
 
 
@@ -196,15 +202,11 @@ def _json(value: object) -> str:
 def _openinference(among: str, messages: Sequence[Message]) -> Attributes:
     found: dict[str, object] = {}
     for index, message in reversed([*enumerate(messages)]):
-        one = f"{among}.{index}.message"
-        found |= {
-            f"{one}.role": message.role,
-            f"{one}.content": message.text or None,
-            f"{one}.tool_call_id": message.tool_call_id,
-        }
+        told = {"role": message.role, "content": message.text or None, "tool_call_id": message.tool_call_id}
+        found |= {semconv.MESSAGE.format(among, index, name): value for name, value in told.items()}
         for place, request in enumerate(message.tool_requests):
-            call = f"{one}.tool_calls.{place}.tool_call"
-            found[f"{call}.id"] = request.id
-            found[f"{call}.function.name"] = request.name
-            found[f"{call}.function.arguments"] = request.arguments
+            call = {"id": request.id, "function.name": request.name, "function.arguments": request.arguments}
+            found |= {
+                semconv.MESSAGE_TOOL_CALL.format(among, index, place, name): value for name, value in call.items()
+            }
     return found
