@@ -6,23 +6,26 @@ wait that long at each of its reads and writes: short stretches let requests com
 
 from __future__ import annotations
 
+import threading
 import time
 
 _PAUSE = 0.00001
 """Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
 _LONGEST = 0.0003
-"""Seconds after which others get a turn, at the next place where one may be given."""
-_last: list[float] = []
-"""When the last turn ended; empty until turns are given in this process."""
+"""Seconds of computing after which others get a turn, at the next place where one may be given."""
+_are_given: list[bool] = []
+"""Not empty where turns are given in this process."""
+_own = threading.local()
+"""What each thread had computed when its last turn ended."""
 
 
 def enable_turns() -> None:
     """From now on others get turns in this process: an engine's worker runs in it."""
-    _last[:] = [0.0]
+    _are_given[:] = [True]
 
 
 def give_turn() -> None:
     """A place where others may get a turn; nothing happens in a process without a worker."""
-    if _last and time.monotonic() - _last[0] > _LONGEST:
+    if _are_given and time.thread_time() - getattr(_own, "computed", 0.0) > _LONGEST:
         time.sleep(_PAUSE)
-        _last[0] = time.monotonic()
+        _own.computed = time.thread_time()
