@@ -5,17 +5,17 @@ All times are Unix nanoseconds. All text is the user's data and is never interpr
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan import field_names
 from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.messages import ErrorReport, Message
-from ragspan.record_json import check_size, plain, write_json
 from ragspan.safe_copy import (
     class_name,
     dict_in,
@@ -37,6 +37,16 @@ UnknownContexts: TypeAlias = Literal[
 ]
 MAX_BACKGROUND = 60_000
 """Characters of background that a record keeps."""
+MAX_JSON = 4 * 1024 * 1024
+"""Bytes of a record's JSON, or characters of a text. Reading as much takes some tens of megabytes."""
+MAX_CONTEXTS = 10_000
+"""Contexts or background that an answer by hand may have."""
+
+
+def check_size(text: str | bytes) -> None:
+    """Raise a `RecordError` for more JSON than a record may have."""
+    if len(text) > MAX_JSON:
+        raise RecordError(f"a record has {MAX_JSON} bytes of JSON at most, but this one has more")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +138,7 @@ def _make_plain(part: Any, *names: str) -> None:
         if type(text) is not str and (own := text_of(text)) is not None:
             object.__setattr__(part, name, own)
     if type(part.metadata) is not dict or part.metadata:
-        object.__setattr__(part, "metadata", plain(dict_in(part.metadata) or {}))
+        object.__setattr__(part, "metadata", kept_entries(dict_in(part.metadata), nested=True))
 
 
 def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
@@ -347,8 +357,14 @@ class RagRecord:
         return self
 
     def to_json(self) -> str:
-        """The record as JSON text. Metadata values that JSON cannot hold (locks, clients) become the name of their type."""
-        return write_json(self)
+        """The record as JSON text; half of a surrogate pair becomes `?`."""
+        import msgspec
+
+        try:
+            return msgspec.json.encode(self).decode()
+        except UnicodeEncodeError:
+            text = json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False)
+            return text.encode("utf-8", "replace").decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:

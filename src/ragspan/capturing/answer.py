@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, Message, ToolRequest, is_abandonment, note_error
-from ragspan.record_json import MAX_CONTEXTS
 from ragspan.records import (
+    MAX_CONTEXTS,
     AnswerStatus,
     Background,
     Capture,

@@ -8,7 +8,6 @@ from typing import Any
 from ragspan import field_names
 from ragspan.config import retrieval_tools
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
-from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext
 from ragspan.request.contents import (
     Document,
@@ -24,7 +23,7 @@ from ragspan.request.contents import (
     tool_messages,
 )
 from ragspan.request.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
-from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.safe_copy import Opaque, Snapshot, kept_entries
 
 _MAX_DOCUMENTS = 1000
 _MAX_DEPTH = 6
@@ -169,7 +168,7 @@ class SeenDocuments:
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
-    metadata = plain_entries(document.metadata)
+    metadata = kept_entries(document.metadata)
     return RetrievedContext(
         text=document.text,
         id=document.id,
