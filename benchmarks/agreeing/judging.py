@@ -11,7 +11,7 @@ from typing import TypeAlias
 from agreeing.judgements import Judgement, JudgementSet
 from ragspan.config import JudgeMode
 from ragspan.judges import Judge, LLMJudge, OpenAIJudge, OverlapJudge
-from ragspan.judges.session import metered, session_of
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, session_of
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
@@ -107,7 +107,8 @@ async def columns_of(
             on_answer()
             return found
 
-    with metered() as meter:
+    meter = UsageMeter()
+    with judging(JudgingSession(meter=meter)):
         rows = await asyncio.gather(*map(outcomes_of, judgements))
     return [_column(metric, [row[place] for row in rows]) for place, metric in enumerate(wanted)], meter.total
 

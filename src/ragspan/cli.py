@@ -19,7 +19,6 @@ from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
-_WORKERS = "ragspan_worker"  # the entry-point group of its programs
 _MISSING = {
     "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
     "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
@@ -138,13 +137,13 @@ def worker(context: typer.Context) -> None:
     """Score the answers that other processes hand over: records from NATS JetStream, or traces where --otlp is given."""
     wanted = ["otlp" if any(one.startswith("--otlp") for one in context.args) else "nats"]
     if context.args == ["--help"]:
-        wanted = part_names(_WORKERS) or wanted
+        wanted = part_names("ragspan_worker") or wanted
     # Not INFO for all loggers: the judges' HTTP client logs every single request.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("ragspan").setLevel(logging.INFO)
     try:
         for name in wanted:
-            program = command_of(load_part(_WORKERS, name, _MISSING[name]))
+            program = command_of(load_part("ragspan_worker", name, _MISSING[name]))
             program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
     except ConfigurationError as error:
         _refuse("worker", error)
@@ -152,7 +151,9 @@ def worker(context: typer.Context) -> None:
 
 @app.command()
 def doctor(
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="The longest that each check may take.")
+    ] = 30.0,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
@@ -161,8 +162,6 @@ def doctor(
 
     Exit codes: 0 nothing failed; 1 something did; 2 a setting or an argument cannot be used.
     """
-    if not 0 < timeout < float("inf"):
-        raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
     from rich.console import Console
 
     from ragspan.doctor import TITLES, Finding, exit_code, shown, verdict

@@ -109,16 +109,9 @@ def _row(
     shown: str | None = None,
     secret: bool = False,
 ) -> Any:
-    """A row of the table.
+    """A row of the table; `sentence` and `shown`, in place of the default, are for `docs/settings.md`.
 
-    Args:
-        default: the value where the variable is not set.
-        sentence: what the setting does, in Markdown, for `docs/settings.md`.
-        rule: what the value has to be.
-        kind: makes the value of the variable's text; by default what makes values of the default's type.
-        read: reads the variable, in place of kind and rule.
-        shown: the default in that page, where it is not the value itself.
-        secret: whether `repr` leaves the value out.
+    `kind` makes the value of the variable's text, by default as the default's type says; `read` replaces it and the rule.
     """
     make = kind or _KINDS.get(type(default), str.lower if rule.values else str)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ragspan.capturing.log import RequestLog
-from ragspan.safe_copy import CUT, Snapshots
+from ragspan.safe_copy import CUT, Snapshots, fields_of, kept_entries
 
 
 class Page:
@@ -142,3 +142,33 @@ def test_of_a_subclass_no_method_is_called_and_plain_data_are_kept(take, kind, s
 
     assert taken == [snapshot]
     assert type(taken[0]) is type(snapshot)
+
+
+# Metadata
+
+
+def test_long_texts_of_metadata_share_their_room_and_short_ones_stay():
+    texts = {}
+    kept = kept_entries(
+        {"long": "a" * 15_000, "longer": "b" * 15_000, "page": "4", "day": dt.date(2026, 1, 2)}, texts=texts
+    )
+
+    assert [len(kept["long"]), len(kept["longer"])] == [15_000, 5_000]
+    assert (kept["page"], kept["day"]) == ("4", "2026-01-02")
+    assert set(texts.values()) == set(kept.values())
+
+
+@pytest.mark.parametrize(("nested", "kept"), [(True, {"a": [{"b": 1}], "c": None}), (False, {"c": None})])
+def test_only_nested_metadata_keep_lists_and_no_objects(nested, kept):
+    assert kept_entries({"a": [{"b": 1, "d": object()}], "c": None, "e": object()}, nested=nested) == kept
+
+
+def test_attributes_are_read_from_slots_and_dictionaries_and_no_property_is_asked():
+    @dataclasses.dataclass(slots=True)
+    class Slotted:
+        a: int
+
+    class Own:
+        __getattribute__ = __dict__ = property(refuse)
+
+    assert (fields_of(Slotted(1)), fields_of(Page("x")), fields_of(Own())) == ({"a": 1}, {"text": "x"}, {})

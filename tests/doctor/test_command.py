@@ -26,7 +26,7 @@ def test_all_is_well_where_an_endpoint_takes_the_scores(otlp_listener):
     ("arguments", "variables", "complaint"),
     [
         ([], {"RAGSPAN_JUDGE": "gpt-4o"}, "there is no judge 'gpt-4o' here"),
-        (["--timeout", "0"], {}, "should be a number of seconds, more than 0"),
+        (["--timeout", "0"], {}, "greater than or equal to 0.1"),
     ],
 )
 def test_a_wrong_setting_or_argument_is_told_without_a_traceback(arguments, variables, complaint):

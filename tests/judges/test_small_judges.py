@@ -10,7 +10,7 @@ import pytest
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import ReferencePair, named_judge
 from ragspan.judges.detector import require_reference_values
-from ragspan.judges.session import metered
+from ragspan.judges.session import JudgingSession, UsageMeter, judging
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
 from ragspan.outcomes import MetricFailure, NotApplicable
 from ragspan.records import RagRecord
@@ -119,7 +119,8 @@ async def test_minicheck_is_asked_about_a_document_and_each_claim(named, fake_op
 async def test_granite_guardian_says_yes_where_text_is_not_grounded(named, fake_openai, record, form, score, supported):
     replies(fake_openai, {"": form.format(score)}, usage={"prompt_tokens": 7, "completion_tokens": 3})
 
-    with metered() as meter:
+    meter = UsageMeter()
+    with judging(JudgingSession(meter=meter)):
         [verdict] = await named("granite-guardian").verify_claims(record, CLAIMS[:1])
 
     assert verdict.supported is supported
@@ -131,19 +132,6 @@ async def test_granite_guardian_says_yes_where_text_is_not_grounded(named, fake_
     ]
     assert [document["text"] for document in request["documents"]] == ["The Nile ends in Egypt.", "It is 6650 km long."]
     assert request["chat_template_kwargs"]["guardian_config"] == {"criteria_id": "groundedness"}
-
-
-async def test_a_probability_comes_with_logprobs(named, fake_openai, record):
-    def answer(_request):
-        status, body = fake_openai.says("<score> no </score>")
-        others = [{"token": word, "logprob": math.log(share)} for word, share in ((" no", 0.72), ("yes", 0.08))]
-        body["choices"][0]["logprobs"] = {"content": [{**others[0], "top_logprobs": others}]}
-        return status, body
-
-    fake_openai.answer = answer
-    [verdict] = await named("granite-guardian").verify_claims(record, CLAIMS[:1])
-
-    assert verdict.probability == pytest.approx(0.9)
 
 
 async def test_another_language_is_not_judged(named, fake_openai):

@@ -30,7 +30,7 @@ def export_spans(exporter, number=1):
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     for _ in range(number):
-        provider.get_tracer("test").start_span("answer").end()
+        provider.get_tracer("test").start_span("answer", attributes={"ragspan.answer.status": "complete"}).end()
     provider.shutdown()
 
 
@@ -44,6 +44,7 @@ def test_an_endpoint_that_cannot_be_reached_is_one_line_however_often_it_is_trie
 
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"spans cannot be sent to {nobody}: no server listens there: connection refused; ")
+    assert line.endswith("; the spans of 1 answer are lost so far")
 
 
 def test_an_exporter_of_the_applications_own_logs_as_ever(nobody, caplog):

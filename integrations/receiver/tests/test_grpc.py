@@ -13,7 +13,6 @@ from ragspan_receiver.traces import BufferLimits
 
 grpc = pytest.importorskip("grpc")
 
-from ragspan_receiver import receiver as taking  # noqa: E402
 from ragspan_receiver.grpc_server import GRPCServer  # noqa: E402
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -45,7 +44,6 @@ async def test_spans_are_taken(server, answer, span, request_with, compression):
 
 
 async def test_a_full_receiver_asks_to_try_again(server, answer, request_with, monkeypatch):
-    monkeypatch.setattr(taking, "_ROOM", 0.1)
     server, receiver = server
     await export(server, request_with(answer(os.urandom(16)), answer(os.urandom(16))).SerializeToString())
     with pytest.raises(grpc.aio.AioRpcError) as refused:

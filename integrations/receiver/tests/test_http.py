@@ -111,7 +111,6 @@ async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, 
 async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
     serving, answer, request_with, caplog, monkeypatch
 ):
-    monkeypatch.setattr(taking, "_ROOM", 0.1)
     with caplog.at_level(logging.WARNING):
         async with serving(BufferLimits(max_traces=1, quiet=600)) as served:
             await post(served, request_with(answer(TRACE)).SerializeToString())

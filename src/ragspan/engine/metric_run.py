@@ -24,7 +24,7 @@ from ragspan.engine.options import Options
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.judges.session import JudgingSession, UsageMeter, judging
-from ragspan.metrics.metric import Announcing, Metric, Screening
+from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
@@ -151,8 +151,8 @@ class MetricRun:
 
     def start(self) -> None:
         """Begin to score the record."""
-        if isinstance(self.runner.metric, Announcing):
-            call_guarded(self.runner.metric.announce, self._record, self._session)
+        if (announce := getattr(self.runner.metric, "announce", None)) is not None:
+            call_guarded(announce, self._record, self._session)
         self.task = self._task(self._work())
         self._limit_time()
 

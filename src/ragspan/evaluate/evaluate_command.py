@@ -147,10 +147,7 @@ def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
 
 
 def agree_with_labels(options: Namespace) -> int:
-    """Evaluate the file, and print how well the metrics that measure its label agree with it; returns the exit code.
-
-    Metrics that are named are compared whatever they measure.
-    """
+    """Evaluate the file, and print how well its labels agree with metrics that measure them, or are named; returns the exit code."""
     require_apart({"the table": options.data}, {"--json": options.json})
     metrics = options.metrics
     if metrics is None:

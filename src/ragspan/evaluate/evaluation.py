@@ -150,13 +150,7 @@ class Evaluation:
 
 
 class Counts:
-    """Counts the rows of a run as they are done.
-
-    Args:
-        metrics: by name, in their order.
-        by: entries of the records' metadata by which scores are also counted.
-        shared: the names of the metrics whose judge is asked about a share of the rows.
-    """
+    """Counts the rows of a run as they are done, also `by` entries of their metadata; `shared` metrics ask a judge about a share."""
 
     def __init__(self, metrics: Sequence[str], by: Sequence[str] = (), shared: Collection[str] = ()) -> None:
         self._shared, self._began = frozenset(shared), time.monotonic()

@@ -88,10 +88,7 @@ class LabelAgreement:
 
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
-    """How well the metrics of the evaluation agree with its label; None where no row has both a label and a score.
-
-    Metrics that measure something else are compared `with_all`, or if no other is there.
-    """
+    """How well the metrics that measure a label agree with it, or all; None where no row has both a label and a score."""
     labels = evaluation.labels
     measures = [metric for metric in MEASURES if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]

@@ -1,8 +1,4 @@
-"""Turns the rows of a table into records.
-
-A part of a record is in a column, at a path into a column of dictionaries, or what a function makes of the row. Parts that nobody
-names are recognised by the names that evaluation tools give them.
-"""
+"""Turns the rows of a table into records: a part is in a column, at a path into one, or what a function makes of the row."""
 
 from __future__ import annotations
 
@@ -136,13 +132,7 @@ def _json_of(text: str) -> Any:
 
 
 class RecordReader:
-    """Reads records from the rows of one table.
-
-    Args:
-        choices: the columns to read, by part.
-        table: what is known of it beforehand.
-        by: columns or paths that become entries of the metadata; the table has to have them.
-    """
+    """Reads records from the rows of one table; the columns or paths in `by` become entries of their metadata."""
 
     def __init__(self, choices: Mapping[str, ColumnChoice], table: Table, *, by: Sequence[str] = ()) -> None:
         self._redact = redact_from(None)

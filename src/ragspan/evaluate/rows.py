@@ -143,17 +143,11 @@ def partial_of(output: Path) -> Path:
 
 
 class RowWriter(ResultFile):
-    """The file of rows of one run, which rows are added to.
-
-    Args:
-        output: where it is in the end; None is a temporary file, which is deleted with this object.
-        metrics: of the run.
-        about: what else of the run must be the same where it is continued.
-        resume: continue an earlier run, or judge again where a finished one failed.
+    """The file of rows of one run, which rows are added to; without `output` a temporary one, which is deleted with this object.
 
     Raises:
-        TableError: an earlier run did not come to its end and `resume` is False, its run had other settings, which the message
-            names, or what is there is no file of rows.
+        TableError: an earlier run did not come to its end and `resume` is False, was of other metrics or otherwise `about` something
+            else, which the message names, or what is there is no file of rows.
     """
 
     def __init__(

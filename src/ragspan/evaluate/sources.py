@@ -1,7 +1,4 @@
-"""Answers that a tool has stored already: `ragspan evaluate --from` scores them, `ragspan labels pull` reads what people said.
-
-A package registers a `Source` in the entry-point group `ragspan_source`, under the tool's name.
-"""
+"""Answers that a tool has stored already. A package registers a `Source` in the entry-point group `ragspan_source`, by the tool's name."""
 
 from __future__ import annotations
 

@@ -111,11 +111,7 @@ class MetricSummary:
 
 
 class MetricTally:
-    """The scores of one metric, eight bytes each, and the reasons where there is none.
-
-    Args:
-        has_share: whether a judge is asked about a share of the rows; then its scores are counted by themselves.
-    """
+    """The scores of one metric, eight bytes each, and the reasons where there is none; those of a judge with a share by themselves."""
 
     def __init__(self, *, has_share: bool = False) -> None:
         self._has_share = has_share

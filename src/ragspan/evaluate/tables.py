@@ -56,12 +56,7 @@ class Table:
 
 
 def table_of(data: Any) -> Table:
-    """The table that the data are: what `evaluate` takes.
-
-    Raises:
-        TableError: they are not a table.
-        ConfigurationError: pyarrow is not installed.
-    """
+    """The table that the data are, or a `TableError`."""
     if isinstance(data, str) and (data_set := data_set_of(data)) is not None:
         return _table(data_set.rows())
     if isinstance(data, (str, os.PathLike)):

@@ -13,12 +13,7 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 
 def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:
-    """Raise a `ConfigurationError` for a file that is read and written, or written twice, also by another spelling or a link.
-
-    Args:
-        read: what is read, by what it is called in a message. What is not a path is not a file.
-        written: the files by the name of their option.
-    """
+    """Raise a `ConfigurationError` for a file that is read and written, or written twice, also by another spelling or a link."""
     before: dict[str, Any] = {f"{name}, which is read": one for name, one in read.items()}
     for option, path in written.items():
         for words, other in before.items() if path is not None else ():
@@ -47,12 +42,9 @@ def require_jsonl(path: Path, option: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write, which replaces `path` in one step at the end. Only its owner may read it.
+    """A file to write, which replaces `path` in one step at the end, or not at all. Only its owner may read it.
 
     What is there already and is not a file, such as /dev/stdout, is written itself.
-
-    Raises:
-        TableError: it cannot be written; then `path` is as it was.
     """
     if path.exists() and not path.is_file():
         yield path

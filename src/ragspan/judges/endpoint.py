@@ -96,12 +96,15 @@ class Endpoint:
         library = importlib.import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__)
         verify: Any = library.create_ssl_context()
 
-        async def lifetime() -> AsyncGenerator[AsyncOpenAI, None]:
+        def opening() -> AsyncOpenAI:
             http = openai.DefaultAsyncHttpxClient(verify=verify, follow_redirects=False)
-            async with openai.AsyncOpenAI(http_client=http, **options) as client:
+            return openai.AsyncOpenAI(http_client=http, **options)
+
+        async def lifetime() -> AsyncGenerator[AsyncOpenAI, None]:
+            async with opening() as client:
                 yield client
 
-        _ = openai.AsyncOpenAI(**options).default_headers  # to name the system in them, Python starts a process
+        _ = opening().default_headers  # to name the system in them, Python starts a process
         self.capabilities = takes or EndpointCapabilities()
         """What it is known to take."""
         self._lifetime = lifetime

@@ -94,14 +94,6 @@ def judging(session: JudgingSession) -> Iterator[JudgingSession]:
         _current.reset(token)
 
 
-@contextlib.contextmanager
-def metered() -> Iterator[UsageMeter]:
-    """Count what is spent inside, also in tasks and threads with a copied context."""
-    meter = UsageMeter()
-    with judging(replace(_current.get(), meter=meter)):
-        yield meter
-
-
 def session_of(record: RagRecord) -> JudgingSession:
     """The session of this record. If there is none, one begins that lasts until the next record in this context."""
     session = _current.get()

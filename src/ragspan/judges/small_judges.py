@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,7 +54,6 @@ class _Form:
     asks_all: bool = False
     """Whether one request asks about all texts; else there is one for each."""
     reads_whole: bool = True
-    languages: frozenset[str] | None = frozenset({"en"})
 
 
 def _by_spans(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
@@ -93,33 +91,15 @@ def _read_quotes(asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
 def _yes_or_no(pattern: str, *, supported: str) -> Callable[[_Asked, str, Any], list[ClaimVerdict]]:
     """Reads the last match of a pattern that has `yes` or `no` as its group; one of them means that the text is supported."""
 
-    def read(_asked: _Asked, text: str, reply: Any) -> list[ClaimVerdict]:
+    def read(_asked: _Asked, text: str, _reply: Any) -> list[ClaimVerdict]:
         is_supported = re.findall(pattern, text, re.IGNORECASE)[-1].lower() == supported
-        probability = _probability_of(supported, reply)
-        if probability is not None and (probability >= 0.5) != is_supported:  # noqa: PLR2004 - a half
-            probability = None  # it contradicts the verdict
         said = f"the model finds it {'supported' if is_supported else 'not supported'}"
-        verdict: Any = "supported" if is_supported else "unsupported"
-        return [ClaimVerdict(index=0, verdict=verdict, probability=probability, explanation=said)]
+        return [ClaimVerdict(index=0, verdict="supported" if is_supported else "unsupported", explanation=said)]
 
     return read
 
 
-def _probability_of(word: str, reply: Any) -> float | None:
-    """P(word) / (P(yes) + P(no)) where the last of the two words stands; None if the endpoint gives no logprobs."""
-    sums = {"yes": 0.0, "no": 0.0}
-    try:
-        tokens = reply["choices"][0]["logprobs"]["content"]
-        place = next(one for one in reversed(tokens) if one["token"].strip().lower() in sums)
-        for token in place.get("top_logprobs") or [place]:
-            if (answer := token["token"].strip().lower()) in sums:
-                sums[answer] += math.exp(min(0.0, token["logprob"]))
-        return sums[word] / sum(sums.values())
-    except (KeyError, IndexError, TypeError, AttributeError, StopIteration, ZeroDivisionError):
-        return None
-
-
-_SHORT: Final = {"max_tokens": 32, "logprobs": True, "top_logprobs": 20}
+_SHORT: Final = {"max_tokens": 32}
 _FIND_SPANS: Final = """\
 You find what a given context does not support in an answer. Quote each such part word for word from the answer, with a category \
 (contradiction, fabricated_reference or unsupported_addition) and a subcategory. What agrees with the context is not quoted. Reply with \
@@ -140,7 +120,6 @@ _FORMS: Final[Mapping[str, _Form]] = {
         read=_read_quotes,
         model="KRLabsOrg/lettucedect-v2-qwen-2b",
         asks_all=True,
-        languages=None,
     ),
     "minicheck": _Form(  # Bespoke-MiniCheck on Ollama, a document and a claim
         body=lambda asked: _messages(f"Document: {asked.document}\nClaim: {asked.answer}") | _SHORT,
@@ -185,8 +164,8 @@ class SmallJudge(Detector):
     """As the server knows it; else the usual name of the form's model."""
     system: str | None = None
     """The system prompt of the model's card, in place of ours."""
-    languages: frozenset[str] | None = field(default=frozenset())
-    """ISO 639-1 codes that the model was trained for; None is any, and by default those of the form."""
+    languages: frozenset[str] | None = frozenset({"en"})
+    """ISO 639-1 codes that the model was trained for; None is any."""
     api_key: str | None = None
     """Sent as a bearer token, for a server behind a gateway."""
     timeout: float = 60.0
@@ -201,8 +180,7 @@ class SmallJudge(Detector):
         one_of(*_FORMS).check("form", self.form)
         TEXT.check_fields(self, "address")
         form = self._form = _FORMS[self.form]
-        languages = form.languages if self.languages is not None and not self.languages else self.languages
-        self.languages = None if languages is None else frozenset(languages)
+        self.languages = None if self.languages is None else frozenset(self.languages)
         self.model = self.model or form.model
         self.name = f"{self.form}:{self.model}" if self.model else self.form
         self.reads_whole = form.reads_whole

@@ -34,7 +34,7 @@ class Metric(Protocol):
     """Turns a record into an outcome.
 
     The usual form is a dataclass with a `name` and `async def score`. A plain `def score` runs in a thread. What it
-    raises becomes a `MetricFailure`.
+    raises becomes a `MetricFailure`. With a method `announce(record, session)` it says before its run what it will ask its judge.
     """
 
     @property
@@ -50,13 +50,6 @@ class Screening(Protocol):
     """A metric that knows from the record alone, before any judge is paid, that it does not apply."""
 
     def screen(self, record: RagRecord) -> NotApplicable | None: ...
-
-
-@runtime_checkable
-class Announcing(Protocol):
-    """A metric that says before its run what it will ask its judge, so that one request asks it all."""
-
-    def announce(self, record: RagRecord, session: JudgingSession) -> None: ...
 
 
 def screen_status(record: RagRecord) -> NotApplicable | None:

@@ -1,8 +1,6 @@
 """The spans of an answer, of its steps and of late outcomes, built after the fact from recorded times.
 
-Every span starts in a context of its own, so that no ambient span of the worker's thread becomes its parent. It starts with
-the attributes that a sampler may use; the others follow, within the limit of attributes. OpenTelemetry accepts an end before
-the start, and a negative time fails only when a whole batch is encoded, so recorded times are clamped.
+A span starts with the attributes that a sampler may use; the others follow, within the limit of attributes.
 """
 
 from __future__ import annotations
@@ -29,7 +27,10 @@ _ANSWER_KINDS = {
 
 
 def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
-    """Start and end in Unix nanoseconds, clamped to `within`, unless that is empty because it was not recorded."""
+    """Start and end in Unix nanoseconds, clamped to `within`, unless that is empty because it was not recorded.
+
+    OpenTelemetry accepts an end before the start, and a negative time fails only when a whole batch is encoded.
+    """
     earliest, latest = within if within[0] < within[1] else _ALL_TIME
     started_ns = min(max(timed.started_ns, earliest), latest)
     return started_ns, min(max(timed.ended_ns, started_ns), latest)

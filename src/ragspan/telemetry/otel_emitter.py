@@ -35,6 +35,10 @@ _NO_SPANS = (
     "There is no span to write scores on, and no judge is paid for any: %s. Call ragspan.configure() at the start of the "
     "program, or set up OpenTelemetry; RAGSPAN_EMITTERS=console prints scores."
 )
+_TRACED_TWICE = (
+    "Another instrumentation already traces these answers, so each appears twice. "
+    "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,18 +61,17 @@ class OTelEmitter(EmitterOptions):
         for name in ("tracer", "meter", "logger"):
             rule = has_methods(f"a provider, with a method get_{name}, or None", f"get_{name}").or_none()
             rule.check_fields(self, f"{name}_provider")
-        self.tracer = (self.tracer_provider or trace.get_tracer_provider()).get_tracer(*scope())
-        self.event_logger = (self.logger_provider or _logs.get_logger_provider()).get_logger(*scope())
-        self.histogram = meter_of(self.meter_provider or metrics.get_meter_provider()).create_histogram(
+        tracers, meters, loggers = self.providers
+        self.tracer, self.event_logger = tracers.get_tracer(*scope()), loggers.get_logger(*scope())
+        self.histogram = meter_of(meters).create_histogram(
             semconv.METRIC_SCORE,
             unit="1",
             description="Scores of answers, from 0 to 1.",
             explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
         )
         self.log = ThrottledLog()
+        self._has_warned = False
         self.is_closed = False
-        self.exports_spans = True
-        """As found when the last answer was started."""
         self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._forget()
         watch_forks(self, OTelEmitter._forget)
@@ -78,15 +81,23 @@ class OTelEmitter(EmitterOptions):
         self.unfinished: dict[_AnswerSpan, Span] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
+    def exports_spans(self) -> bool:
+        """Whether somebody gets the spans; from now on their provider waits for our engines before it ends."""
+        return exports_spans(self.providers[0], self._engines, self.log)
+
     @property
-    def is_measured(self) -> bool:
-        """Whether somebody reads the histogram."""
-        return is_read(self.meter_provider or metrics.get_meter_provider())
+    def providers(self) -> tuple[TracerProvider, MeterProvider, LoggerProvider]:
+        """Those that it was given, else the global ones of the moment."""
+        return (
+            self.tracer_provider or trace.get_tracer_provider(),
+            self.meter_provider or metrics.get_meter_provider(),
+            self.logger_provider or _logs.get_logger_provider(),
+        )
 
     def is_used_by(self, engine: Engine) -> None:
         """Have this engine finish its work before the provider of spans is shut down."""
         self._engines.add(engine)
-        exports_spans(self.tracer_provider or trace.get_tracer_provider(), self._engines, self.log)
+        self.exports_spans()
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
@@ -95,16 +106,17 @@ class OTelEmitter(EmitterOptions):
         """
         if self.is_closed:
             return _AnswerSpan(self, record, None)
-        # The global one may have been set since.
-        provider = self.tracer_provider or trace.get_tracer_provider()
-        self.exports_spans = exports_spans(provider, self._engines, self.log)
+        self.exports_spans()  # the global provider may have been set since
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
+        if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
+            self._has_warned = True
+            self.log.report("traced_twice", _TRACED_TWICE)
         span = start_answer(self.tracer, record, self)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
-            if not self.is_measured:
+            if not is_read(self.providers[1]):
                 self.log.report("no_spans", _NO_SPANS, why_no_spans() or "no TracerProvider is set up")
             return _AnswerSpan(self, record, None)
         answer = _AnswerSpan(self, record, anchor_of_span(span))
@@ -114,12 +126,7 @@ class OTelEmitter(EmitterOptions):
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other; True only if all succeeded. An exporter that hangs can exceed the time."""
-        providers = (
-            self.tracer_provider or trace.get_tracer_provider(),
-            self.meter_provider or metrics.get_meter_provider(),
-            self.logger_provider or _logs.get_logger_provider(),
-        )
-        return flush_all(providers, timeout)
+        return flush_all(self.providers, timeout)
 
     def shutdown(self, timeout: float) -> None:
         """End the spans of the unfinished answers without scores, flush, and emit nothing more."""
@@ -143,8 +150,8 @@ class _AnswerSpan:
         emitter = self.emitter
         if emitter.is_closed:
             return False
-        has_span = self.span is not None and self.span.sampled and emitter.exports_spans
-        return has_span or emitter.is_measured or is_read(emitter.logger_provider or _logs.get_logger_provider())
+        has_span = self.span is not None and self.span.sampled and emitter.exports_spans()
+        return has_span or any(map(is_read, emitter.providers[1:]))
 
     def finish(self, scored: ScoredRecord) -> None:
         if self.emitter.is_closed:

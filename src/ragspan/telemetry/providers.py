@@ -1,9 +1,4 @@
-"""The OpenTelemetry providers that we write to: flushed, waited for at their end, and asked whether anybody reads them.
-
-Many programs end with `provider.shutdown()`. Answers may wait for their scores then, and a provider that is shut down drops the
-spans that end after it. So before a provider's own processors shut down, engines that write there get their `exit_timeout` to
-finish, and one line says what they cannot finish. From then on nothing is judged for this provider.
-"""
+"""The OpenTelemetry providers that we write to: flushed, waited for at their end, and asked whether anybody reads them."""
 
 from __future__ import annotations
 
@@ -66,7 +61,11 @@ def flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
 
 
 class ProviderEnd:
-    """Waits for the end of one provider: a span processor of the SDK's that does nothing with spans."""
+    """Waits for the end of one provider: a span processor of the SDK's that does nothing with spans.
+
+    Many programs end with `provider.shutdown()` while answers wait for their scores, and a provider that is shut down drops the spans
+    that end after it. So engines get their `exit_timeout` before, and from then on nothing is judged for this provider.
+    """
 
     def __init__(self) -> None:
         self.is_over = False

@@ -26,10 +26,6 @@ class DatadogEmitter(ScoreWriter):
     The spans have to reach LLM Observability by OTLP. Datadog accepts an evaluation before its span, and joins them later; one
     whose span is sampled out on its way is never seen. An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
     assessment. To score a record again adds an evaluation: Datadog has nothing that replaces one.
-
-    Raises:
-        ConfigurationError: the key or the application is missing, or an argument or the environment has a value that is not
-            allowed.
     """
 
     site: str | None = None

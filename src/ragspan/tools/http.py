@@ -1,9 +1,7 @@
 """The HTTP client of all tools, and what their replies mean.
 
-- A client may be used by several threads at the same time. The child of a fork has connections of its own.
-- Requests is imported with the first request, in the thread that makes it.
-- A reply is read up to a number of bytes, unpacked. No redirect is followed, and no request is tried twice.
-- What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
+No redirect is followed, and no request is tried twice. What the client raises names neither addresses nor credentials, and quotes
+nothing of a reply.
 """
 
 from __future__ import annotations
@@ -96,7 +94,7 @@ class Reply:
 
 
 class HttpClient:
-    """Makes requests to one server."""
+    """Makes requests to one server, from any thread. The child of a fork has connections of its own."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint

@@ -30,9 +30,6 @@ class LangfuseEmitter(ScoreWriter):
     Langfuse takes a score before its trace, and also without it: a score whose trace is sampled out on its way is never seen. A
     score has the metric's name, and Langfuse's environment is that in `LANGFUSE_TRACING_ENVIRONMENT`. To score a record again
     replaces what was written. The metadata is `Annotation.metadata`, with `label` and `annotator`.
-
-    Raises:
-        ConfigurationError: a key is missing, or an argument or the environment has a value that is not allowed.
     """
 
     base_url: str | None = None

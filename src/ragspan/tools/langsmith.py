@@ -36,9 +36,6 @@ class LangSmithEmitter(ScoreWriter):
 
     Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. The
     source is `model` where a language model judged, else `api`; its metadata is `Annotation.metadata`.
-
-    Raises:
-        ConfigurationError: the key is missing, or an argument or the environment has a value that is not allowed.
     """
 
     api_url: str | None = None

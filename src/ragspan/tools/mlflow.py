@@ -1,8 +1,7 @@
 """Scores as MLflow assessments, and an exporter that brings the spans.
 
-MLflow has no request for several assessments, and none that replaces one. But it keeps the id that an assessment is given, and
-refuses a second one with that id. So each feedback is created, and changed where it is there already. Its id follows from trace,
-name, source and record; the span is not part of that, because a record that is emitted anew has another one.
+MLflow replaces no assessment, but refuses a second one with the id that it was given: each feedback is created, and changed where it
+is there already. The span is not part of its id, because a record that is emitted anew has another one.
 """
 
 from __future__ import annotations
@@ -50,9 +49,6 @@ class MLflowEmitter(ScoreWriter):
     with the score and the threshold, and the explanation follows. A score without a label is its value, with four digits. Its source
     is the judge (`LLM_JUDGE`, or `CODE` where no language model judged). Its metadata has `ragspan.record_id`, `.score`,
     `.threshold`, `.prompt_version` and `.fallback`, and what the judge cost. What a person has corrected in MLflow stays corrected.
-
-    Raises:
-        ConfigurationError: no server is named, or an argument or the environment has a value that is not allowed.
     """
 
     tracking_uri: str | None = None

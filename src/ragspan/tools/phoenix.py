@@ -1,8 +1,7 @@
 """Puts scores into Phoenix as annotations, by its REST API.
 
-With `sync=true` Phoenix writes a batch as a whole or not at all, and names the spans that are not there. Without it, Phoenix answers
-200 and keeps what it was sent in memory, as it keeps spans, until the span is there, for ten minutes at most: that is for the last
-try at the end of a program only, since a restart of Phoenix loses both.
+With `sync=true` Phoenix writes a batch as a whole or not at all, and names the spans that are not there. Without it, it keeps what it
+was sent in memory until the span is there, for ten minutes at most, and a restart loses it: that is for the last try of a program.
 """
 
 from __future__ import annotations
@@ -41,9 +40,6 @@ class PhoenixEmitter(ScoreWriter):
     An annotation has the metric's name, and its `identifier` names the record: to score a record again replaces what was
     written. What the embedded judge and HHEM say is of kind `CODE`, what a language model says is `LLM`. The metadata is
     `Annotation.metadata`.
-
-    Raises:
-        ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
     base_url: str | None = None

@@ -1,16 +1,7 @@
-"""The queue and the threads that send what is for one tool.
+"""The queue and the daemon threads that send what is for one tool. Where none can be started, who flushes does their work.
 
-Guarantees:
-- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by its bytes.
-- Daemon threads send. Where none can be started (at the end of the interpreter) the thread that flushes does their work.
-- Spans go first: they are flushed before each try, once a second at most. What their exporter refuses is not waited for.
-- `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
-  one last try of all else, get some seconds more, and count by their reply.
-- Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason. The child of a fork has nothing to send.
-
-A batch can fail in four ways. If the tool names the items that failed, each is tried again by itself. If it takes nothing at the
-moment, everything waits for it. If it rejects the batch for good, the batch is halved until the item that is the reason is alone.
-If it fails for another reason, everything waits a little, the batch's items longer, and their next batch is half as large.
+`put` does no I/O, and `flush` returns when its time is up, whatever hangs. Spans go first: they are flushed before each try, once a
+second at most. Every item ends in exactly one counted way; the child of a fork has nothing to send.
 """
 
 from __future__ import annotations
@@ -236,7 +227,12 @@ class Sender(Generic[Item]):
         return sorted(batch, key=lambda entry: entry.number)
 
     def settle(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
-        """Settle what the tool returned for the batch, or the exception that it raised."""
+        """Settle what the tool returned for the batch, or the exception that it raised.
+
+        Items that the tool names are tried again by themselves. If it takes nothing at the moment, everything waits. A batch that it
+        rejects for good is halved until the item that is the reason is alone. If it fails for another reason, everything waits a
+        little, the batch's items longer, and their next batch is half as large.
+        """
         now, error = self._clock(), results if isinstance(results, BaseException) else None
         is_halved = isinstance(error, BatchRejected) and len(batch) > 1 and not self._is_over
         if error is None or isinstance(error, BatchRejected):

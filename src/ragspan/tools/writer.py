@@ -69,7 +69,7 @@ class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
     where the server is (`server`) and how a batch is written there (`write`).
 
     Raises:
-        ConfigurationError: an argument or the environment has a value that is not allowed.
+        ConfigurationError: a key or an address is missing, or an argument or the environment has a value that is not allowed.
     """
 
     timeout: float = 30.0

@@ -18,7 +18,7 @@ from ragspan.judges.judge_protocols import (
     ItemQuestion,
     ItemVerdict,
 )
-from ragspan.judges.session import JudgingSession, judging, metered
+from ragspan.judges.session import JudgingSession, UsageMeter, judging
 from ragspan.metrics import (
     Completeness,
     ContextAdherence,
@@ -176,7 +176,8 @@ async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl
     judge, client = scripted([json.dumps({"answer": {"judged_claims": claims("supported")}})])
     classifier = FakeJudge(supported=[False])
 
-    with judging(JudgingSession(record=super_bowl)), metered() as meter:
+    meter = UsageMeter()
+    with judging(JudgingSession(record=super_bowl, meter=meter)):
         by_model, by_classifier = await asyncio.gather(
             Faithfulness(judge).score(super_bowl), FaithfulnessWithHHEM(judge, classifier).score(super_bowl)
         )
@@ -193,7 +194,8 @@ async def test_what_it_took_is_on_the_meter_of_one_metric(scripted, super_bowl):
         metric.announce(super_bowl, session)
 
     async def usage_of(metric):
-        with judging(session), metered() as meter:
+        meter = UsageMeter()
+        with judging(replace(session, meter=meter)):
             await metric.score(super_bowl)
             return meter.total.requests
 

@@ -16,7 +16,7 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
-from ragspan.process import in_use, set_up_or_off
+from ragspan.process import set_up_or_off
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan_langchain.recorder import EventRecorder, recorder_for
 from ragspan_langchain.running import enclosing_run_id, handlers_around
@@ -147,12 +147,6 @@ def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
     return any(taken)
 
 
-class _Registered:
-    """The handler that LangChain asks for with each call: a registration lasts as long as the process."""
-
-    handler: RagspanCallbackHandler | None = None
-
-
 class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # as above
     """Captures every LangChain request of the process: `RagspanLangChainInstrumentor().instrument()`.
 
@@ -166,6 +160,7 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
     """
 
     framework = "langchain_core"
+    registered: RagspanCallbackHandler | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
@@ -173,19 +168,18 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
 
     def _instrument(self, **kwargs: Any) -> None:
         with set_up_or_off():
-            handler, registered = RagspanCallbackHandler(sink=kwargs.get("sink")), in_use.only(_Registered)
-            if registered.handler is None:
-                registered.handler = handler
+            handler = RagspanCallbackHandler(sink=kwargs.get("sink"))
+            if self.registered is None:
+                type(self).registered = handler
                 # A default is seen in every context, plain threads included; a value that was set would not be.
                 register_configure_hook(ContextVar("ragspan_langchain_handler", default=handler), inheritable=True)
             else:
-                registered.handler.report_to(handler.recorder)
-                registered.handler.enable(enabled=is_enabled())
+                self.registered.report_to(handler.recorder)
+                self.registered.enable(enabled=is_enabled())
 
     def _uninstrument(self, **_: Any) -> None:
-        handler = in_use.only(_Registered).handler
-        if handler is not None:
-            handler.enable(enabled=False)
+        if self.registered is not None:
+            self.registered.enable(enabled=False)
 
 
 # LangChain's asynchronous manager tells the inline handlers that a plain language model starts or, where there is none, the

@@ -77,7 +77,6 @@ class Interruptions:
     recorder, because a program may make a handler for each request.
     """
 
-    max_threads = 1000
     max_bytes = 50_000_000
 
     def __init__(self) -> None:
@@ -102,9 +101,7 @@ class Interruptions:
         self.waiting.pop(thread, None)  # the newest goes to the end
         if is_waiting and thread is not None:
             self.waiting[thread] = (*log.earlier, log)
-        while len(self.waiting) > self.max_threads or self.max_bytes < sum(
-            each.bytes for logs in list(self.waiting.values()) for each in logs
-        ):
+        while sum(each.bytes for logs in list(self.waiting.values()) for each in logs) > self.max_bytes:
             self.waiting.pop(next(iter(list(self.waiting))), None)
 
 

@@ -182,11 +182,9 @@ def output_of(result: Any, log: RequestLog) -> Snapshot:
 
 
 def _fields_in(result: Any) -> Mapping[str, Any] | None:
-    """The parts of a result by their names, if it is a dictionary, an event, or a dataclass of the program's own."""
+    """The parts of a result by their names, if it is a dictionary, an event, or a dataclass."""
     if is_dict(result):
         return text_keyed(result)
     if has_base(type(result), "StopEvent"):
         return event_fields(result)
-    module = plain_text(in_class(type(result), "__module__")) or ""
-    is_own = dataclass_fields(type(result)) is not None and not module.startswith("llama_index.")
-    return fields_of(result) if is_own else None
+    return fields_of(result) if dataclass_fields(type(result)) is not None else None

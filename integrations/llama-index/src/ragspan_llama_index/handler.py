@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
@@ -52,8 +53,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        is_silent = self._recorder is None or self._own_sink is not None
-        return (_silent, (type(self),)) if is_silent else (type(self), ())
+        if self._recorder is not None and self._own_sink is None:
+            return type(self), ()
+        state = {"event_starts_to_ignore": (), "event_ends_to_ignore": (), "_own_sink": None}
+        return __newobj__, (type(self),), state  # which captures nothing
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 
@@ -64,10 +67,3 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         pass
 
     start_trace = end_trace = on_event_end
-
-
-def _silent(kind: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
-    """The copy of a handler with a sink of its own, which captures nothing."""
-    copy = kind.__new__(kind)
-    BaseCallbackHandler.__init__(copy, event_starts_to_ignore=[], event_ends_to_ignore=[])
-    return copy

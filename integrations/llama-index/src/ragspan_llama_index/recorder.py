@@ -57,7 +57,7 @@ class SpanRecorder:
                 self._requests.finish(place[0])
 
         self._pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-        self._listener = StreamListener(finish, self._pulled)
+        self._listener: StreamListener = (finish, self._pulled)
 
     @property
     def open_spans(self) -> int:

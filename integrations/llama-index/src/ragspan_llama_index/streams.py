@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog, Snapshot, TokenStream
 from ragspan.messages import ErrorReport, is_abandonment, note_error
@@ -27,13 +27,9 @@ inside a synthesis; and of a writer its stream, of a model's stream the tokens, 
 its nodes for the model, of a call the roles of the steps directly inside it that are not models."""
 
 
-class StreamListener(NamedTuple):
-    """Follows the streams of one sink."""
-
-    on_end: Callable[[Stream], None]
-    """Is called once for each stream, when it is over."""
-    pulled: ContextVar[Stream | None]
-    """The stream whose next token the caller is making: many models are asked only then. Each sink has its own of them."""
+StreamListener: TypeAlias = "tuple[Callable[[Stream], None], ContextVar[Stream | None]]"
+"""Of one sink: what is called once for each stream, when it is over; and the stream whose next token the caller is making, for
+many models are asked only then."""
 
 
 class Stream(TokenStream):
@@ -51,8 +47,8 @@ class Stream(TokenStream):
         self.over = False
         self.aborted = False
         self.noted: ErrorReport | None = None
-        self.pulled = listener.pulled
-        self._on_end: Callable[[Stream], None] | None = listener.on_end
+        self._on_end: Callable[[Stream], None] | None = listener[0]
+        self.pulled = listener[1]
         self._last: Any = None
         self._plain_kind: type | None = None  # of chunks whose fields are in their dictionary
         self._reference: weakref.ref[Any] | None = None

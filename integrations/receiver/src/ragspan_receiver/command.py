@@ -88,9 +88,8 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     sink: Any = sink_from(settings) if settings.sink else engine_from(settings, providers)
 
     def is_sampled(trace_id: bytes) -> bool:
-        """Whether the answers of this trace are scored, as the engine decides it; with a sink, the fleet decides."""
-        rate = settings.sample_rate
-        return settings.sink is not None or rate >= 1 or draw(trace_id.hex()) < rate
+        """As the engine decides it; with a sink, the fleet does."""
+        return settings.sink is not None or draw(trace_id.hex()) < settings.sample_rate
 
     receiver = Receiver(sink, retrieval_tools=settings.retrieval_tools, is_sampled=is_sampled, limits=limits)
     receiver.count_with(providers.meter_provider)

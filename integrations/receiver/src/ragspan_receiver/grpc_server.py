@@ -56,10 +56,11 @@ class GRPCServer:
 
     async def _export(self, body: bytes, context: Any) -> bytes:
         try:
-            with self._receiver.holding() as grow:
-                grow(len(body))
-                return bytes((await self._receiver.take_body(body)).SerializeToString())
+            self._receiver.hold(len(body))
+            return bytes((await self._receiver.take_body(body)).SerializeToString())
         except RefusedError as refusal:
             is_full = refusal.status is HTTPStatus.SERVICE_UNAVAILABLE  # senders try again by themselves
             await context.abort(self._codes.UNAVAILABLE if is_full else self._codes.INVALID_ARGUMENT, str(refusal))
+        finally:
+            self._receiver.held -= len(body)
         raise AssertionError("abort raises")

@@ -11,7 +11,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -35,10 +34,8 @@ MAX_JSON = 8 * 1024 * 1024
 """Bytes of a body in JSON."""
 _MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
 _AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
-_ROOM = 8.0  # seconds that a sender waits for room before it has to try again; exporters wait for ten
 _TICK = 0.1  # seconds between two looks for traces that have ended
 _LOOK = 0.005  # seconds between two looks whether the sink has room
-_LOOK_FOR_ROOM = 0.05  # seconds between two looks whether spans are taken
 _PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
 _SINKS_SHARE = 0.35  # of the time to stop, which the sink has for what it holds when reading ends
 _TROUBLE = {
@@ -87,7 +84,7 @@ class Receiver:
         """Answers of the first of them."""
         self.traces = OpenTraces(limits or BufferLimits(), clock)
         self.held = 0
-        """Bytes of requests under way."""
+        """Bytes of requests under way; who holds some takes them off again."""
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ragspan-intake")
 
     @property
@@ -136,30 +133,11 @@ class Receiver:
 
     # Called by the servers, in one event loop
 
-    @contextmanager
-    def holding(self) -> Iterator[Callable[[int], None]]:
-        """Gives a function that counts bytes of one request, until the block ends; it raises a `RefusedError` if they are too many."""
-        size = 0
-
-        def grow(more: int) -> None:
-            nonlocal size
-            size += more
-            self.held += more
-            if self.held > _MAX_HELD and more > 0:
-                self.refuse()
-
-        try:
-            yield grow
-        finally:
-            self.held -= size
-
-    async def wait_for_room(self) -> None:
-        """Wait until spans are taken; raises a `RefusedError` if they are not in time, or will not be again."""
-        deadline = Deadline(_ROOM)
-        while not self.is_ready:  # other threads make room
-            if self.is_stopped or not deadline.remaining:
-                self.refuse()
-            await asyncio.sleep(_LOOK_FOR_ROOM)
+    def hold(self, size: int) -> None:
+        """Count bytes of a request that is under way; raises a `RefusedError` if those of all are too many."""
+        self.held += size
+        if self.held > _MAX_HELD:
+            self.refuse()
 
     async def take_body(
         self, body: bytes | bytearray, *, is_json: bool = False, is_packed: bool = False
@@ -168,7 +146,6 @@ class Receiver:
         read = partial(batch_of, most=MAX_JSON if is_json else MAX_BODY, is_json=is_json, is_packed=is_packed)
         loop = asyncio.get_running_loop()
         batch = await loop.run_in_executor(self._threads, read, body)
-        await self.wait_for_room()
         return await loop.run_in_executor(self._threads, self.take, batch)
 
     async def run(self) -> None:

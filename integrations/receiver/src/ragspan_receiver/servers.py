@@ -18,10 +18,8 @@ from ragspan.command_line import listener_at
 from ragspan_receiver.receiver import MAX_BODY, MAX_JSON, Receiver
 from ragspan_receiver.spans import RefusedError
 
-_BACKLOG = 1024  # connections that wait
 _RETRY_AFTER = 2  # seconds
 _PATIENCE = 30  # seconds for a request's body
-_MAX_HEAD = 16 * 1024  # bytes of a request's head
 _KEEP_ALIVE = 75  # seconds that an idle connection stays
 _GRACE = 1  # seconds for replies that are under way when a server stops
 
@@ -48,27 +46,23 @@ class OTLPApplication:
         headers = {name.decode("latin-1"): value.decode("latin-1").strip().lower() for name, value in scope["headers"]}
         kind = headers.get("content-type", "").partition(";")[0].strip()
         encoding = headers.get("content-encoding", "")
-        status = HTTPStatus.OK
+        status, body = HTTPStatus.OK, bytearray()
         try:
-            with self._receiver.holding() as grow:
-                _check_head(scope, kind, encoding)
-                body = await self._read(receive, MAX_JSON if kind == _JSON else MAX_BODY, grow)
-                answer: Message = await self._receiver.take_body(
-                    body, is_json=kind == _JSON, is_packed=encoding in _PACKED
-                )
+            _check_head(scope, kind, encoding)
+            await self._read(receive, body, MAX_JSON if kind == _JSON else MAX_BODY)
+            is_packed = encoding in _PACKED
+            answer: Message = await self._receiver.take_body(body, is_json=kind == _JSON, is_packed=is_packed)
         except RefusedError as refusal:
             status, answer = refusal.status, Status(message=str(refusal))
+        finally:
+            self._receiver.held -= len(body)
         reply = MessageToJson(answer, indent=None).encode() if kind == _JSON else answer.SerializeToString()
         await _reply(send, status, _JSON if kind == _JSON else _PROTOBUF, reply)
 
-    async def _read(self, receive: _Receive, most: int, grow: Callable[[int], None]) -> bytearray:
-        """The body of a request, of at most `most` bytes; read once there is room.
-
-        Raises:
-            RefusedError: it is too large, those of all requests are, it does not come in time, or the sender has gone.
-        """
-        await self._receiver.wait_for_room()
-        body = bytearray()
+    async def _read(self, receive: _Receive, body: bytearray, most: int) -> None:
+        """Read the body of a request, of at most `most` bytes."""
+        if not self._receiver.is_ready:
+            self._receiver.refuse()
         ends, is_whole = asyncio.get_running_loop().time() + _PATIENCE, False
         while not is_whole:
             try:
@@ -81,11 +75,10 @@ class OTLPApplication:
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
             chunk = message.get("body", b"")
             body += chunk
-            grow(len(chunk))
+            self._receiver.hold(len(chunk))
             if len(body) > most:
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {most} bytes")
             is_whole = not message.get("more_body", False)
-        return body
 
 
 def _check_head(scope: MutableMapping[str, Any], kind: str, encoding: str) -> None:
@@ -122,15 +115,12 @@ class HTTPServer(uvicorn.Server):
             uvicorn.Config(
                 OTLPApplication(receiver),
                 http="h11",
-                h11_max_incomplete_event_size=_MAX_HEAD,
                 ws="none",
                 lifespan="off",
                 log_config=None,
                 log_level="critical",  # the response says what is wrong with a request
                 access_log=False,
                 proxy_headers=False,
-                server_header=False,
-                backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=_GRACE,
             )

@@ -1,7 +1,6 @@
 """The traces that wait for their end, within bounds; any thread may call any method.
 
-A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST` seconds
-after its first one in any case. Only our own clock counts.
+A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it. Only our own clock counts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from ragspan.arguments import SOME_SECONDS, WHOLE
 from ragspan_receiver.spans import RawSpan
 
-LONGEST = 600.0  # seconds
 _SPAN_OVERHEAD = 300  # bytes of memory beside its content, about
 _TRACE_OVERHEAD = 700
 
@@ -48,8 +46,6 @@ class Trace:
     """The spans of a trace so far."""
 
     id: bytes
-    latest_end: float
-    """When it has ended in any case."""
     ends: float = 0.0
     """When it has ended if no other span comes."""
     spans: dict[bytes, RawSpan] = field(default_factory=dict)
@@ -105,7 +101,7 @@ class OpenTraces:
             now = self._clock()
             trace = self._open.get(trace_id)
             if trace is None:
-                trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
+                trace = self._open[trace_id] = Trace(trace_id)
                 self.size += trace.size
             before = trace.size
             for span in spans:
@@ -121,8 +117,7 @@ class OpenTraces:
                 self._counts["traces.too_large"] += 1
                 return len(spans)
             self._counts["spans.accepted"] += len(spans)
-            pause = self._limits.quiet if trace.has_root else self._limits.deadline
-            trace.ends = min(now + pause, trace.latest_end)
+            trace.ends = now + (self._limits.quiet if trace.has_root else self._limits.deadline)
             return 0
 
     def ended(self, *, all_of_them: bool = False) -> list[Trace]:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 from ragspan.records import RagRecord
 from ragspan.request import ToolStep, documents_of_result, searched_with
@@ -17,6 +18,7 @@ from ragspan_receiver.readers.reading import ReadSpan, become_search, read
 from ragspan_receiver.readers.requests import record_of_spans, requests_in
 from ragspan_receiver.spans import TracedSpan
 
+_T = TypeVar("_T")
 _log = ThrottledLog()
 
 
@@ -31,24 +33,22 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
     """
     payloads, steps = Payloads(), {}
     for span in sorted(spans, key=lambda span: span.start_ns):
-        try:
-            step = _step(span, payloads)
-        except Exception as problem:  # noqa: BLE001  others wrote the span
-            _log.report("span", "a span could not be read (%s)", type(problem).__name__)
-            continue
+        step = _tried("a span", _step, span, payloads)
         if step is not None:
             steps[span.span_id] = step
             if isinstance(step.step, ToolStep) and step.step.name in retrieval_tools:
                 become_search(step, searched_with(step.step), documents_of_result(step.step.output))
-    found: list[RagRecord] = []
-    for of_request, around in requests_in(spans, steps):
-        try:
-            record = record_of_spans(of_request, around)
-        except Exception as problem:  # noqa: BLE001  as above
-            _log.report("spans", "a trace's spans could not be read (%s)", type(problem).__name__)
-            continue
-        found += [] if record is None else [record]
-    return sorted(found, key=lambda record: record.started_ns)
+    found = [_tried("a request", record_of_spans, *given) for given in requests_in(spans, steps)]
+    return sorted((record for record in found if record is not None), key=lambda record: record.started_ns)
+
+
+def _tried(what: str, read_it: Callable[..., _T | None], *given: Any) -> _T | None:
+    """What this reads; None, and a line in the log, if it raises: others wrote the spans."""
+    try:
+        return read_it(*given)
+    except Exception as problem:  # noqa: BLE001
+        _log.report(what, "%s of a trace could not be read (%s)", what, type(problem).__name__)
+        return None
 
 
 def _step(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
+Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "tool", "ignored"]
 """What a span says that it is. `ignored` is what serves no answer, with all inside it: an evaluation."""
 
 
@@ -39,9 +39,8 @@ _OBSERVATIONS: Mapping[Kind | None, str] = {
 _OPENINFERENCE: Mapping[Kind | None, str] = {
     "model": "llm",
     "agent": "agent",
-    "chain": "chain prompt",
+    "chain": "chain prompt reranker",
     "retriever": "retriever",
-    "reranker": "reranker",
     "tool": "tool",
     "ignored": "evaluator guardrail",
     None: "embedding",
@@ -55,10 +54,9 @@ _VERCEL: Mapping[Kind | None, str] = {
 _GENAI: Mapping[Kind | None, str] = {
     "model": "chat completion text_completion generate_content",
     "retriever": "retrieval retrieve vector_db_retrieve",
-    "reranker": "rerank",
     "tool": "execute_tool tool",
     "agent": "invoke_agent agent",
-    "chain": "invoke_workflow execute_task workflow task",
+    "chain": "invoke_workflow execute_task workflow task rerank",
     "ignored": "evaluate",
     None: "create_agent embeddings embedding",
 }
@@ -98,8 +96,8 @@ PROMPT = (
 REPLY = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", "ai.response.text", "ai.response.object")
 REPLY_CALLS = "ai.response.toolCalls"
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id")
-QUERY = ("gen_ai.retrieval.query.text", "reranker.query")
-FOUND = ("gen_ai.retrieval.documents", "retrieval.documents", "reranker.output_documents")
+QUERY = ("gen_ai.retrieval.query.text",)
+FOUND = ("gen_ai.retrieval.documents", "retrieval.documents")
 DATA_SOURCE = "gen_ai.data_source.id"
 MODEL = ("llm.model_name", "gen_ai.request.model", "langfuse.observation.model.name", "ai.model.id")
 PROVIDER = ("llm.provider", "llm.system", "gen_ai.provider.name", "gen_ai.system", "ai.model.provider")

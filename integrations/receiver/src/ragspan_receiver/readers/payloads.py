@@ -17,8 +17,6 @@ Scored: TypeAlias = tuple[Document, float | None]
 
 _WRAPPERS = frozenset({"message", "message_content", "tool_call", "document"})
 """OpenInference repeats the kind of a value before each of its names."""
-_MAX_INDEX = 100_000
-_MAX_NAMES = 12  # in one attribute's name, between its dots
 _MAX_DEPTH = 40
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
@@ -33,12 +31,10 @@ _UNREAD = ("a message without readable text",)
 
 
 def first_of(fields: Fields, names: Iterable[str]) -> Any:
-    """The first of these fields that is there."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def text_of(fields: Fields, names: Iterable[str]) -> str | None:
-    """The first of these fields that is a text."""
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
 
 
@@ -67,10 +63,9 @@ def _number(value: Any) -> float | None:
 
 def _as_text(value: Any) -> str:
     """A text as it is, anything else as JSON."""
-    try:
-        return value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return ""
+    return (
+        value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    )
 
 
 def numbered(attributes: Fields, prefix: str) -> list[Any]:
@@ -80,7 +75,7 @@ def numbered(attributes: Fields, prefix: str) -> list[Any]:
     for key, value in attributes.items():
         if not key.startswith(start):
             continue
-        *path, last = [name for name in key[len(start) :].split(".", _MAX_NAMES) if name not in _WRAPPERS] or [""]
+        *path, last = [name for name in key[len(start) :].split(".") if name not in _WRAPPERS] or [""]
         inner: Any = found
         for name in path:
             inner = inner.setdefault(name, {}) if isinstance(inner, dict) else None
@@ -95,7 +90,7 @@ def _listed(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     inside = {key: _listed(item) for key, item in value.items()}
-    are_numbers = all(key.isdecimal() and key.isascii() and int(key[:9]) < _MAX_INDEX for key in inside)
+    are_numbers = all(key.isdecimal() and key.isascii() for key in inside)
     return [inside[key] for key in sorted(inside, key=int)] if inside and are_numbers else inside
 
 
@@ -202,13 +197,9 @@ class Payloads:
         if isinstance(data, dict):
             holders = [one for one in (data, *data.values()) if isinstance(one, dict)]
             data = next((one[name] for one in holders for name in _ASKED if one.get(name)), [])
-        while (
-            isinstance(data, list)
-            and len(data) == 1
-            and isinstance(data[0], list)
-            and not isinstance([*data[0], ""][0], str)
-        ):
-            data = data[0]
+        first = data[0] if isinstance(data, list) and len(data) == 1 else None
+        if isinstance(first, list) and not isinstance(next(iter(first), None), str):  # a batch of one
+            data = first
         each = data if isinstance(data, list) else [self.read(given) if data is None else data]
         # Haystack's messages come as Python prints them.
         read = [one if str(one).startswith("ChatMessage(") else self.snapshot(one) for one in each]

@@ -13,15 +13,7 @@ from ragspan_receiver.readers.attribute_names import Convention, Kind
 from ragspan_receiver.readers.payloads import Payloads, Scored, fields_of, first_of, json_of, numbered, text_of
 from ragspan_receiver.spans import TracedSpan
 
-_METHODS = {"llama_index", "dspy"}
-"""OpenInference names the spans of these by a class or tool and its method."""
 _EVALUATION = ("evaluator", "evaluator.evaluate", "evaluator.aevaluate")
-_TASKS: Mapping[Kind, tuple[str, ...]] = {
-    "retriever": ("retriever",),
-    "reranker": ("rerank", "reranker", "postprocessor"),
-    "ignored": _EVALUATION,
-}
-"""Endings of the names of those Traceloop tasks that are more than chains."""
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
 """LlamaIndex's streams before they were read."""
 _CALLED = frozenset({"args", "kwargs"})
@@ -46,12 +38,10 @@ class ReadSpan:
         self.step = self.chain
 
     def become(self, kind: type[Step], **about: Any) -> None:
-        """Make it a step of another kind."""
         self.step = kind(name=self.chain.name, parent=None, started_ns=self.span.start_ns, **about)
 
     @property
     def model(self) -> ModelStep | None:
-        """Its step, if that is a call of a model."""
         return self.step if isinstance(self.step, ModelStep) else None
 
     @property
@@ -83,24 +73,24 @@ def read(span: TracedSpan, convention: Convention, payloads: Payloads) -> ReadSp
     if any(key.startswith("langfuse.observation.metadata.") for key in about):
         framework = "langchain"  # Langfuse's handler
     name = (text_of(about, names.NAME) or "").removesuffix(".task").removesuffix(".workflow")
-    name = name or (span.name.partition(".")[0] if framework in _METHODS else span.name)
+    is_method = framework in {"llama_index", "dspy"}  # OpenInference names these by a class or tool and its method
+    name = name or (span.name.partition(".")[0] if is_method else span.name)
     kind = _kind_of(span, convention, name)
     if kind is None:
         return None
     given, gave = first_of(about, names.GIVEN), first_of(about, names.GAVE)
     if convention in names.WRAPPING:
         given, gave = _unwrapped(given, "input", gave), _unwrapped(gave, "output")
-    asked = json_of(given)
-    given = _arguments_in(asked) if isinstance(asked, dict) else given
+    given = _arguments_in(given)
     inputs, output = payloads.read(given), payloads.read(gave)
     chain = Step(name=name, parent=None, started_ns=span.start_ns, inputs=inputs, output=output)
-    starts = names.METADATA_PREFIXES
-    metadata = {key.removeprefix(one): about[key] for one in starts for key in about if key.startswith(one)}
+    starting = [(one, key) for one in names.METADATA_PREFIXES for key in about if key.startswith(one)]
+    metadata = {key.removeprefix(one): about[key] for one, key in starting}
     metadata |= fields_of(about.get("metadata"))
     read = ReadSpan(span=span, chain=chain, kind=kind, framework=framework, metadata=metadata)
     if kind == "model":
         _read_model(read, payloads, given, gave)
-    elif kind in {"retriever", "reranker"}:
+    elif kind == "retriever":
         _read_search(read, payloads, gave)
     elif kind == "tool":
         if isinstance(output, dict) and isinstance(output.get("blocks"), list):  # LlamaIndex's
@@ -120,12 +110,12 @@ def _kind_of(span: TracedSpan, convention: Convention, name: str) -> Kind | None
         kind = "chain"  # Traceloop calls every outermost chain an agent
     if kind != "chain":
         return kind
+    lowered = (span.name if task is None else name).lower()
+    if lowered.endswith(_EVALUATION):
+        return "ignored"
     if task is None:
-        is_reranker = any(key.startswith("reranker.") for key in span.attributes)
-        return "reranker" if is_reranker else "ignored" if span.name.lower().endswith(_EVALUATION) else kind
-    if "embedding" in name.lower():
-        return None
-    return next((found for found, ends in _TASKS.items() if name.lower().endswith(ends)), kind)
+        return kind
+    return None if "embedding" in lowered else "retriever" if lowered.endswith("retriever") else kind
 
 
 def _unwrapped(value: Any, side: str, gave: Any = None) -> Any:
@@ -138,10 +128,11 @@ def _unwrapped(value: Any, side: str, gave: Any = None) -> Any:
     return later.get("inputs", own) if own == NO_INPUT_YET else own
 
 
-def _arguments_in(data: dict[str, Any]) -> Any:
+def _arguments_in(given: Any) -> Any:
     """What a Python function was called with, if this is its `args` and `kwargs`: its only text, or its arguments."""
+    data = fields_of(given)
     if not data or not (data.keys() <= _CALLED or data.keys() >= _CALLED):
-        return data
+        return given
     named, others = data.get("kwargs"), data.get("args")
     only = others[0] if isinstance(others, list) and len(others) == 1 else None
     return only if isinstance(only, str) else named or only or others
@@ -180,7 +171,6 @@ def _read_model(read: ReadSpan, payloads: Payloads, given: Any, gave: Any) -> No
 
 
 def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
-    """A search; what a reranker was given and gave are documents in a chain."""
     about, output = read.span.attributes, json_of(gave)
     output = output.get("documents") if isinstance(output, dict) else output
     listed = json_of(first_of(about, names.FOUND))
@@ -188,10 +178,7 @@ def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     for values in (listed, *(numbered(about, name) for name in names.FOUND), output):
         found = found or (payloads.documents_in(values, loosely=True) if isinstance(values, list) else [])
     shown = found if found or [] in (listed, output) else None
-    if read.kind == "retriever":
-        become_search(read, text_of(about, names.QUERY) or _query_in(read.chain.inputs), shown)
-    elif shown:
-        read.chain.output = [list(pair) for pair in shown]
+    become_search(read, text_of(about, names.QUERY) or _query_in(read.chain.inputs), shown)
 
 
 def become_search(read: ReadSpan, query: str | None, found: Sequence[Scored] | None) -> None:

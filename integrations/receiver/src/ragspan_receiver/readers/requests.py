@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter, itemgetter
 
 from ragspan import field_names
 from ragspan.messages import MAX_MESSAGE, ErrorReport
@@ -18,10 +19,10 @@ from ragspan_receiver.spans import TracedSpan
 
 _MAX_AROUND = 1000  # spans that are looked through for the step around one
 _MAX_COMPARED = 100_000_000  # characters
-_MAX_WRITTEN = 1000
 _SYNTHESIS = (".synthesize", ".asynthesize")
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 """The fields in which a step is given documents as texts, by LlamaIndex's synthesizers and DSPy's modules."""
+_start_of = attrgetter("span.start_ns")
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
 
@@ -61,7 +62,6 @@ def requests_in(
 
 
 def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) -> Sequence[ReadSpan]:
-    """The roots and the steps below them."""
     found: list[ReadSpan] = []
     waiting = list(reversed(roots))
     while waiting:
@@ -135,21 +135,18 @@ def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTre
     answering = max(
         (read for read in models if not read.is_in_search()), key=lambda read: read.span.end_ns, default=None
     )
-    # The models that LangChain's request did not wait for: a reader closed their stream, and their spans end later.
-    waits = root.framework != "langchain" or root.is_bare
-    late = [] if waits else [read for read in models if read.span.end_ns > root.span.end_ns]
-    left = [read for read in late if read.model is not None and read.model.said != root.step.output]
     metadata = dict(next((read.metadata for read in spans if read.metadata), {}))
     for read in reversed(spans):
         ids = {"session_id": field_names.SESSION, "user_id": field_names.USER}
         metadata |= {key: one for key, own in ids.items() if (one := text_of(read.span.attributes, own)) is not None}
+    trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
     tree = RequestTree(
         started_ns=span.start_ns,
         ended_ns=max(span.start_ns, span.end_ns),
         framework=framework,
         run_type="parser" if root.chain.name.endswith("Parser") else None,
         metadata=metadata,
-        anchor=_anchor_of(span),
+        anchor=SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True),
         grouped=around is not None,
     )
     written = _written_beside(spans) if framework != "langchain" else []  # whose steps show documents as such
@@ -167,38 +164,35 @@ def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTre
                 shown = Step(name="", parent=step, started_ns=time_ns, inputs={"documents": written})
                 tree.end(tree.begin(shown), time_ns)
                 written = []
-        elif read not in left:
+        else:
             last = answering if is_outermost and _says_nothing(step.output) else None
-            given_late = read.chain.inputs if left and is_outermost else None  # as of a stream
             # The stream of the last model may be read after the request's span has ended, and fail then.
             error = _error_of(read.span) or (None if last is None else _error_of(last.span))
             if error is not None:
                 step.output = OPAQUE
-                tree.fail(step, time_ns, error, given_late)
+                tree.fail(step, time_ns, error)
             elif isinstance(step, ModelStep):
                 tree.end(step, time_ns, models[read])
             else:
                 said = None if last is None or read.is_bare else models[last]
-                tree.end(step, time_ns, said or step.output, given_late)
+                tree.end(step, time_ns, said or step.output)
     return tree
 
 
 def _moments(spans: Sequence[ReadSpan]) -> list[tuple[int, ReadSpan, bool]]:
     """The starts and ends of the steps in order of time; those of one time in the order of the spans."""
-    inside: dict[ReadSpan | None, list[ReadSpan]] = defaultdict(list)
     starts: dict[ReadSpan | None, int] = {None: 0}
-    for read in spans:
-        starts[read] = max(read.span.start_ns, starts[read.outer])
-        inside[read.outer].append(read)
     moments: list[tuple[int, ReadSpan, bool]] = []
-    waiting = [(read, False) for read in sorted(inside[None], key=lambda read: -starts[read])]
-    while waiting:
-        read, is_over = waiting.pop()
-        moments.append((max(starts[read], read.span.end_ns) if is_over else starts[read], read, is_over))
-        if not is_over:
-            later = sorted(inside[read], key=lambda inner: -starts[inner])
-            waiting += [(read, True), *((inner, False) for inner in later)]
-    return sorted(moments, key=lambda moment: moment[0])
+    going_on: list[ReadSpan] = []
+    for read in (*spans, None):
+        while going_on and (read is None or going_on[-1] is not read.outer):
+            over = going_on.pop()
+            moments.append((max(starts[over], over.span.end_ns), over, True))
+        if read is not None:
+            starts[read] = max(read.span.start_ns, starts[read.outer])
+            moments.append((starts[read], read, False))
+            going_on.append(read)
+    return sorted(moments, key=itemgetter(0))
 
 
 def _asked(spans: Sequence[ReadSpan]) -> Snapshot:
@@ -218,12 +212,8 @@ def _written_beside(spans: Sequence[ReadSpan]) -> list[Document]:
     inputs = [read.chain.inputs for read in spans if isinstance(read.chain.inputs, dict)]
     chunks = [one for each in inputs for key in _CHUNKS if isinstance(each.get(key), list) for one in each[key]]
     given = dict.fromkeys(one for one in chunks if isinstance(one, str) and one.strip())
-    texts = list(given)[:_MAX_WRITTEN] if len(found) * sum(map(len, given)) < _MAX_COMPARED else []
+    texts = given if len(found) * sum(map(len, given)) < _MAX_COMPARED else ()
     return [Document(each, None, {}) for each in texts if not any(one.text in each for one in found if one.text)]
-
-
-def _start_of(read: ReadSpan) -> int:
-    return read.span.start_ns
 
 
 def _says_nothing(payload: Snapshot) -> bool:
@@ -232,15 +222,6 @@ def _says_nothing(payload: Snapshot) -> bool:
         items = payload.values() if isinstance(payload, dict) else payload
         return bool(payload) and all(map(_says_nothing, items))
     return isinstance(payload, Opaque)
-
-
-def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
-    """The span's identity; None if its ids are not hexadecimal numbers."""
-    try:
-        trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
-    except ValueError:
-        return None
-    return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
 
 
 def _error_of(span: TracedSpan) -> ErrorReport | None:
