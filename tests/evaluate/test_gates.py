@@ -73,7 +73,7 @@ def graded(*responses):
         ("passing", 0.6, ["1", "0"], "pass 60% of the labelled rows, but passes 1 of 2 (50.0%)"),
         ("none_below", 0.5, ["1", "0.4"], "have no score below 0.5, but the lowest is 0.4"),
         ("mean", 0.5, ["1", "fails", "fails"], "but only 1 of 3 rows have a score, and --min-scored is 50%"),
-        ("mean", 0.5, ["1", "1", "fails"], "but 1 rows had to be skipped"),
+        ("mean", 0.5, ["1", "1", "fails"], "but 1 row had to be skipped"),
         ("passing", 0.6, ["open 0.9", "1", "0"], "passes 1 of 2 (50.0%); 1 of 3 answers have no label"),
         ("passing", 0.0, ["open 0.9"], "none of 1 scores has a label"),
         ("mean", 0.5, ["1", "declines", "declines"], None),

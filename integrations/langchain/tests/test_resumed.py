@@ -6,7 +6,7 @@ import contextlib
 from typing import TypedDict
 
 import pytest
-from agent_programs import RagState, answer_node, retrieve_node, search_agent, sequence, user_says
+from agent_programs import RagState, answer_node, rag_graph, retrieve_node, search_agent, sequence, user_says
 from captures import Answered
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -136,6 +136,16 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(table, captured, monkey
 
 
 # Graphs that stop otherwise
+
+
+@pytest.mark.parametrize("where", [{"interrupt_before": ["answer_node"]}, {"interrupt_after": ["retrieve_node"]}])
+def test_a_breakpoint_before_the_answer(captured, where):
+    """The state holds what was found."""
+    graph = rag_graph(checkpointer=InMemorySaver(), **where)
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(None, captured.thread())
+
+    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_a_reader_who_leaves_at_the_interruption_leaves_an_interrupted_request(captured):

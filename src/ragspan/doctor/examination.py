@@ -25,6 +25,7 @@ from ragspan.doctor.record import DOCS, captured_logs, new_record, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
 from ragspan.judges.judge_protocols import Judge
+from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
@@ -193,6 +194,8 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
 
 _SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are not secrets, and would be found in any word
 _LONGEST_TEXT = 600
+_OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW|LANGFUSE|LANGSMITH|LANGCHAIN|DD)_.*|.*_proxy", re.IGNORECASE)
+_OF_PROVIDERS = frozenset(key for preset in PRESETS.values() for key in preset.keys)
 _HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET|OPTIONS")
 _HIDDEN = re.compile(r"\bsk-[\w*-]+")
 _OPTIONS = "RAGSPAN_JUDGE_OPTIONS"
@@ -218,6 +221,8 @@ def secrets_hider() -> Callable[[str], str]:
 
 def _secrets() -> Iterator[str]:
     for name, value in process_environment().items():
+        if not (_OURS.fullmatch(name) or name in _OF_PROVIDERS):
+            continue
         if name == _OPTIONS:
             with contextlib.suppress(ConfigurationError):
                 yield from texts_in(Settings.from_environment({name: value}).judge_options)

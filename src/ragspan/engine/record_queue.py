@@ -99,9 +99,9 @@ class RecordQueue(ReentrantCriticalSection):
         if refused is None and short_of:
             if self.is_ending:
                 refused = "shutdown"
-            # The rest is summed up only when the queue is full of what is in work.
-            elif self._excess(item.size) > (self._waiting[0].size if self._waiting else 0):
-                refused = short_of if self._excess(item.size) > sum(one.size for one in self._waiting) else None
+            # What waits is summed up only when the queue is full of what is in work.
+            elif (excess := self.bytes + item.size - self._max_bytes) > (self._waiting[0].size if self._waiting else 0):
+                refused = short_of if excess > sum(one.size for one in self._waiting) else None
         if refused is not None:
             self._count(refused, submitted=1)
             self._end(item, Dropped(reason=refused))
@@ -201,12 +201,8 @@ class RecordQueue(ReentrantCriticalSection):
             changed["errors"] = {**before.errors, error: before.errors.get(error, 0) + 1}
         self.stats = before._replace(**changed)
 
-    def _excess(self, size: int) -> int:
-        """Bytes beyond the bound with another item of this size."""
-        return self.bytes + size - self._max_bytes
-
     def _lacks_room_for(self, size: int) -> DropReason | None:
-        if self._excess(size) > 0:
+        if self.bytes + size > self._max_bytes:
             return "queue_bytes"
         return "queue_full" if len(self._waiting) >= self._max_count else None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, wrong
+from ragspan.counted import counted
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.metrics.metric_catalogue import require_known
 
@@ -121,7 +122,8 @@ def _troubles(
     elif summary.settled < least * rows:
         yield f"only {summary.settled:,} of {rows:,} rows have a score, and --min-scored is {least:.0%}"
     elif skipped and accepted is None:
-        yield f"{skipped:,} rows had to be skipped: say with --min-scored what share of the rows is enough"
+        had = counted(skipped, "row", grouped=True)
+        yield f"{had} had to be skipped: say with --min-scored what share of the rows is enough"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

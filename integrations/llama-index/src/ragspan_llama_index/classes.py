@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ragspan.safe_copy import bases_of, by_class, class_name, in_class
 from ragspan.safe_copy import text_of as plain_text
@@ -50,36 +51,26 @@ class ClassFacts(NamedTuple):
     provider: str | None
 
 
-_MODEL_METHODS = dict.fromkeys(
-    (
-        *("chat", "achat", "stream_chat", "astream_chat"),
-        *("complete", "acomplete", "stream_complete", "astream_complete"),
-    ),
-    "model",
+def _methods(role: Role, *names: str) -> dict[str, Role]:
+    """The methods of these names, each also asynchronous."""
+    return dict.fromkeys([each for name in names for each in (name, re.sub("^_?", r"\g<0>a", name))], role)
+
+
+_MODEL_METHODS = _methods("model", "chat", "stream_chat", "complete", "stream_complete")
+_ASKING_METHODS = _methods(
+    "asking", "predict", "stream", "structured_predict", "stream_structured_predict", "predict_and_call"
 )
-_ASKING_METHODS = dict.fromkeys(
-    (
-        *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
-        *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
-    ),
-    "asking",
-)
-_METHODS: Mapping[str, Mapping[str, Any]] = {
-    "BaseQueryEngine": {"query": "call", "aquery": "call"},
-    "BaseChatEngine": dict.fromkeys(("chat", "achat", "stream_chat", "astream_chat"), "call"),
+_METHODS: Mapping[str, Mapping[str, Role]] = {
+    "BaseQueryEngine": _methods("call", "query"),
+    "BaseChatEngine": _methods("call", "chat", "stream_chat"),
     "Workflow": {"run": "call"},
-    "BaseSynthesizer": {
-        "synthesize": "synthesis",
-        "asynthesize": "synthesis",
-        "get_response": "chunks",
-        "aget_response": "chunks",
-    },
-    "BaseRetriever": dict.fromkeys(("retrieve", "aretrieve", "_retrieve", "_aretrieve"), "search"),
-    "BaseNodePostprocessor": dict.fromkeys(("_postprocess_nodes", "_apostprocess_nodes"), "postprocessing"),
-    "BaseTool": dict.fromkeys(("call", "acall", "__call__"), "tool"),
-    "BaseLLM": {**_MODEL_METHODS, **_ASKING_METHODS},
+    "BaseSynthesizer": _methods("synthesis", "synthesize") | _methods("chunks", "get_response"),
+    "BaseRetriever": _methods("search", "retrieve", "_retrieve"),
+    "BaseNodePostprocessor": _methods("postprocessing", "_postprocess_nodes"),
+    "BaseTool": {"__call__": "tool", **_methods("tool", "call")},
+    "BaseLLM": _MODEL_METHODS | _ASKING_METHODS,
     "MultiModalLLM": _MODEL_METHODS,
-    CHAT_STREAM: dict.fromkeys(("write_response_to_history", "awrite_response_to_history"), "chat writer"),
+    CHAT_STREAM: _methods("chat writer", "write_response_to_history"),
 }
 
 

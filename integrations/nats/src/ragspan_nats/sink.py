@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 from ragspan_nats.message import BrokerMessage, message_of
 from ragspan_nats.settings import BrokerAccess, Stream
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # not loaded before they are needed
 _IN_FLIGHT = 64
 """Records that are published but not acknowledged. A broker that takes five milliseconds gets 12,000 a second."""
 _REDACTION_TIMEOUT = 60.0  # seconds for one record
-_BREATH = 50e-6  # seconds; in less time, a request's thread may not be awake
-_CLOSE = 1e-3  # seconds between two records within which they count as one stretch of work
 _PREPARE_TIMEOUT = 2.0  # seconds for making the streams
 _REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # error codes: account, server, memory, store, stream
@@ -199,7 +197,6 @@ class Publishing:
         self._connection: BrokerConnection | None = None
         self._backoff = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._last_refusal: DropReason = "broker_unavailable"
-        self._worked_until = 0.0
         self._shows_texts = ContentPolicy().allows("spans")
         self._keeper: asyncio.Task[None] | None = None
 
@@ -245,10 +242,7 @@ class Publishing:
 
     async def _message_of(self, item: Item) -> BrokerMessage | Dropped | None:
         """The item's record as a message, or why there is none; None if the item is out already."""
-        # Between two records the interpreter is free for a moment: its own switch comes every five milliseconds, too late for
-        # a request that takes thirty.
-        if time.monotonic() - self._worked_until < _CLOSE:
-            time.sleep(_BREATH)  # noqa: ASYNC251 - this loop has nothing else to do
+        give_turn()
         record = await self._redaction.redacted_record(item)
         if not isinstance(record, RagRecord):
             return record
@@ -256,7 +250,6 @@ class Publishing:
             record = with_prompt_evidence(record)
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         message, error = call_guarded(message_of, record if self._shows_texts else without_texts(record))
-        self._worked_until = time.monotonic()
         if message is not None:
             return message
         if isinstance(error, RecordError):
