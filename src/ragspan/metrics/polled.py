@@ -174,4 +174,5 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
 
 def _mean(answers: Sequence[Rating | Vote]) -> float:
     """The mean of the decimals that the judge wrote."""
-    return float(sum(Fraction(repr(float(answer.value))) for answer in answers) / len(answers))
+    values = [float(answer.value) for answer in answers]
+    return values[0] if len(set(values)) == 1 else float(sum(map(Fraction, map(repr, values))) / len(values))

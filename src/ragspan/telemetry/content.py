@@ -81,7 +81,7 @@ class EmitterOptions(ContentPolicy):
     spans: SpanStyle = "answer"
     """`"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only adds
     evaluation spans below the span that the answer ran under, for applications that are already traced. An answer that ran under
-    no span gets one, as with `"answer"`."""
+    no span gets one, as with `"answer"`. If another instrumentation traces the answers as well, `"answer"` logs one warning."""
     dimensions: Sequence[str] = ()
     """Keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release, a prompt's
     version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`."""

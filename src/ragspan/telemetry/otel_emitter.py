@@ -35,6 +35,10 @@ _NO_SPANS = (
     "There is no span to write scores on, and no judge is paid for any: %s. Call ragspan.configure() at the start of the "
     "program, or set up OpenTelemetry; RAGSPAN_EMITTERS=console prints scores."
 )
+_TRACED_TWICE = (
+    "Another instrumentation already traces these answers, so each appears twice. "
+    "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -66,6 +70,7 @@ class OTelEmitter(EmitterOptions):
             explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
         )
         self.log = ThrottledLog()
+        self._has_warned = False
         self.is_closed = False
         self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._forget()
@@ -104,6 +109,9 @@ class OTelEmitter(EmitterOptions):
         self.exports_spans()  # the global provider may have been set since
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
+        if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
+            self._has_warned = True
+            self.log.report("traced_twice", _TRACED_TWICE)
         span = start_answer(self.tracer, record, self)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.

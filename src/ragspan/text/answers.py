@@ -29,10 +29,8 @@ from ragspan.text.refusals import refuses
 from ragspan.text.sentences import places_of
 from ragspan.turns import give_turn
 
-MAX_CHARACTERS = 30_000
-"""Characters of an answer that are read; the rest is left as it is."""
-_MOST_SENTENCES = 500
-"""Sentences that are looked at: judges read no more of an answer."""
+MAX_CHARACTERS = 30_000  # characters of an answer that are read; the rest is left as it is
+_MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an answer
 _MAY_BE_MARKED = re.compile(
     r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE
 )

@@ -15,8 +15,7 @@ from functools import cache, lru_cache
 from ragspan.text.stemming import english_stem
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
 
-_LONGEST = 64
-"""Characters of a token; longer words and numbers are cut into pieces."""
+_LONGEST = 64  # characters of a token; longer words and numbers are cut into pieces
 
 # Marks that stand inside words: combining accents, soft hyphens, zero-width joiners.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
@@ -88,7 +87,7 @@ def in_one_form(text: str) -> str:
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
     found: list[str] = []
-    for token in _TOKEN.findall(in_one_form(text)):
+    for token in _TOKEN.findall(in_one_form(text) if " " in text else text):
         if token[4:5] == "-" and token[0].isdigit():
             year, month, day = token.split("-")
             found += (day, MONTHS[int(month) - 1], year)

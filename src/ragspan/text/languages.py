@@ -31,8 +31,7 @@ MARKS: Final = "".join(_MARKS) + "\u00ad\u200b-\u200d\u2060"
 """Combining marks, soft hyphens and joiners, which are inside words; a part of a character class."""
 
 _MIDDLE = 0.24
-_CUT = 5
-"""Letters of a word that count: what follows is mostly inflection."""
+_CUT = 5  # letters of a word that count: what follows is mostly inflection
 _LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]")
@@ -65,14 +64,12 @@ class Language:
     """
 
     def __init__(self, code: str, words: Mapping[str, Any]) -> None:
-        self.code: Final = code
-        """ISO 639-1; `und` where the language is not known."""
+        self.code: Final = code  # ISO 639-1; `und` where the language is not known
         self.name: Final[str] = words.get("name", "an unknown language")
         own = words.get("function_words")
         self.stop_words: Final = frozenset(own.split()) if own else _common(code)
         """Words too common to show where a sentence comes from, in lower case."""
-        self.negations: Final = frozenset(words.get("negations", "").split())
-        """Words that deny, in lower case."""
+        self.negations: Final = frozenset(words.get("negations", "").split())  # words that deny, in lower case
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
@@ -84,8 +81,7 @@ class Language:
         """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
         """The score of a response that is as likely supported as not."""
-        self.reader: Any = None
-        """The `SentenceReader` of its texts, which remembers their chunks."""
+        self.reader: Any = None  # the `SentenceReader` of its texts, which remembers their chunks
         self.key: Callable[[str], str] = english.key if code == "en" else lru_cache(maxsize=1 << 15)(self._key)
         """Makes a token's key: what it is compared by."""
         self._words = words
@@ -209,8 +205,7 @@ UNKNOWN: Final = Language("und", {})
 
 # Which language a text is in
 
-_SAMPLE, _HEAD = 1_500, 600
-"""Characters of a response or a question that are looked at, and of a context."""
+_SAMPLE, _HEAD = 1_500, 600  # characters of a response or a question that are looked at, and of a context
 _MOST_CONTEXTS = 8
 _SHARE = 0.1
 """The least share of a text's words that are function words of its language, and of its letters that are of another script."""
@@ -223,17 +218,14 @@ _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|'(?=[^\W\d_])){{0,30}}")
 _SCRIPTS = {"cjk": "han", "hiragana": "kana", "katakana": "kana", "halfwidth": "kana", "fullwidth": "latin"}
 """Scripts by the first word of Unicode's names of their letters, where it is another."""
 _WITH_SIGNS = frozenset({"han", "kana", "thai", "lao", "myanmar", "khmer"})
-_SIGNS_OF_A_WORD = 3
-"""A sign of these counts as so many letters."""
+_SIGNS_OF_A_WORD = 3  # a sign of these counts as so many letters
 
 
 class _Sample(NamedTuple):
     """What the beginning of a text shows."""
 
-    letters: Mapping[str, int]
-    """How many of each script; signs that say more than a letter count more."""
-    script: str | None
-    """Of most of the letters; None without any."""
+    letters: Mapping[str, int]  # how many of each script; signs that say more than a letter count more
+    script: str | None  # of most of the letters; None without any
     words: Sequence[str]
     counts: Mapping[str, int]
     """For each language of the script the number of its function words; for English alone where it is clear."""
@@ -258,8 +250,7 @@ class Languages:
 
     response: Language
     contexts: Language
-    are_comparable: bool = True
-    """Whether words of the response can be looked for in the contexts."""
+    are_comparable: bool = True  # whether words of the response can be looked for in the contexts
 
     @property
     def apart(self) -> str:

@@ -21,8 +21,7 @@ def fair_limit(lengths: Sequence[int], room: int) -> int:
     return room
 
 
-SIZE_OF_TOKEN = 4
-"""Of most tokens, in the sense of `size_of`."""
+SIZE_OF_TOKEN = 4  # of most tokens, in the sense of `size_of`
 
 
 def size_of(text: str) -> int:
@@ -52,6 +51,8 @@ def characters_read(texts: Sequence[str], most: int) -> list[int]:
     Of other scripts fewer are read, as `size_of` weighs them: they are compared in more parts.
     """
     lengths = [len(text) for text in texts]
+    if sum(lengths) <= most and all(map(str.isascii, texts)):
+        return lengths
     limit = fair_limit(lengths, most)
     lengths = [min(length, limit) for length in lengths]
     size = sum(size_of(text[:length]) for text, length in zip(texts, lengths, strict=True))

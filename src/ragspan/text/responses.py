@@ -14,14 +14,10 @@ from ragspan.text.limits import characters_read
 from ragspan.text.refusals import may_refuse, refuses
 from ragspan.text.sentences import Sentence, read_sentence, split_sentences
 
-MAX_CHARACTERS = 30_000
-"""Characters of a response that are read."""
-MAX_CLAIMS = 400
-"""Sentences of a response that are scored, the first ones."""
-MAX_REFUSAL = 4_000
-"""Characters of a response that are searched for a refusal."""
-_SHORT = 100
-"""Characters of a response below which its language is no more than a guess."""
+MAX_CHARACTERS = 30_000  # characters of a response that are read
+MAX_CLAIMS = 400  # sentences of a response that are scored, the first ones
+MAX_REFUSAL = 4_000  # characters of a response that are searched for a refusal
+_SHORT = 100  # characters of a response below which its language is no more than a guess
 
 _GAP = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
 _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")

@@ -14,20 +14,16 @@ from typing import NamedTuple
 from ragspan.text.keys import content_of
 from ragspan.text.languages import ENGLISH, guess
 
-_PIECE = 400
-"""Characters of a piece at most."""
-_ENDS = ("\n", ". ", "\N{IDEOGRAPHIC FULL STOP}", " ")
-"""Where a piece may end, the best place first."""
+_PIECE = 400  # characters of a piece at most
+_ENDS = ("\n", ". ", "\N{IDEOGRAPHIC FULL STOP}", " ")  # where a piece may end, the best place first
 
 
 class Piece(NamedTuple):
     """A part of one of the texts."""
 
-    text: int
-    """0-based, into the texts."""
+    text: int  # 0-based, into the texts
     start: int
-    end: int
-    """In characters of that text."""
+    end: int  # in characters of that text
 
 
 def select(texts: Sequence[str], response: str, most: int) -> list[Piece]:

@@ -13,7 +13,7 @@ from itertools import chain
 from sys import intern
 from typing import Final
 
-from ragspan.text.keys import content_of, in_one_form, readable
+from ragspan.text.keys import content_of, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, WITHOUT_SPACES, Language
 from ragspan.turns import give_turn
 
@@ -28,8 +28,7 @@ _CHUNK = re.compile(
 )
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}]{_CLOSING}$|[{WITHOUT_SPACES}][.!?]$""")
-_MAY_END = re.compile(r"""[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")
-"""In ASCII; and in any text:"""
+_MAY_END = re.compile(r"""[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")  # in ASCII; and in any text:
 _MAY_END_ANYWHERE = re.compile(
     rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?!\S)|[{_FULL_STOPS}]+{_CLOSING}|(?<=[{WITHOUT_SPACES}])[.!?]|[\n{_BULLETS}]|\Z"""
 )
@@ -42,13 +41,11 @@ _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
-_LONGEST_WORD = 12
-"""Characters before a full stop that tell whether it ends a sentence."""
+_LONGEST_WORD = 12  # characters before a full stop that tell whether it ends a sentence
 _MAX_CHUNKS, _LONGEST = 1 << 16, 64
 """Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
 _BREAKS = frozenset({"", "\n", *_BULLETS})
-END: Final = "\n"
-"""Ends a sentence among keys, of which none has a space."""
+END: Final = "\n"  # ends a sentence among keys, of which none has a space
 _LINE_END: Final = (END,)
 _PAUSES = frozenset(',;:()[]"')
 
@@ -57,17 +54,15 @@ _PAUSES = frozenset(',;:()[]"')
 class Sentence:
     """A sentence with its words and their keys."""
 
-    text: str
-    """As it is written."""
+    text: str  # as it is written
     words: tuple[str, ...]
-    keys: tuple[str, ...]
-    """What each of the words is compared by."""
+    keys: tuple[str, ...]  # what each of the words is compared by
     pauses: Mapping[int, str] = field(default_factory=dict)
     """Commas, colons, brackets and dashes, by the place of the word that follows."""
 
 
 class SentenceReader(dict[str, tuple[str, ...]]):
-    """Remembers chunks: for each the tuple of its keys, with `END` where it ends a sentence.
+    """Remembers chunks: for each the tuple of its content keys, with `END` where it ends a sentence.
 
     Safe from any thread: at worst, two threads read a chunk twice.
     """
@@ -79,22 +74,23 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
     def read(self, text: str) -> list[str]:
-        """The keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
+        """The content keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
         return list(chain.from_iterable(map(self.__getitem__, self._chunks(text))))
 
-    def written(self, text: str) -> list[str]:
-        """The sentences with keys of a `readable` text, on one line each."""
-        found: list[str] = []
+    def written(self, text: str, index: int) -> str:
+        """Of the sentences with content of a `readable` text the one at this index, on one line."""
         piece: list[str] = []
-        has_keys = False
+        has_content = False
         for chunk in (*self._chunks(text), "\n"):
             keys = self[chunk]
             piece.append(chunk)
-            has_keys = has_keys or keys not in {(), _LINE_END}
+            has_content = has_content or keys not in {(), _LINE_END}
             if keys[-1:] == _LINE_END:
-                found += [" ".join(piece).strip(_EDGES)] if has_keys else []
-                piece, has_keys = [], False
-        return found
+                if has_content and not index:
+                    break
+                index -= has_content
+                piece, has_content = [], False
+        return " ".join(piece).strip(_EDGES)
 
     def sentence(self, text: str) -> Sentence:
         """A text that is one sentence, with its words."""
@@ -134,7 +130,7 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
-        keys = tuple([intern(key) for key in self._language.keys(chunk)])
+        keys = tuple([intern(key) for key in self._language.keys(chunk) if is_content(key)])
         stop = None if chunk[-1].isalnum() or chunk[-1] in ",;:" else _STOP.search(chunk)
         if stop is not None:
             is_end = self.ends(chunk[max(0, stop.start() - _LONGEST_WORD) : stop.start()], stop[0])
@@ -150,10 +146,10 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         return keys
 
     def _with_words(self, chunk: str) -> tuple[list[str], tuple[str, ...], str, str]:
-        words, keys = self._language.tokens(chunk), self[chunk]
+        words = self._language.tokens(chunk)
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
-        found = words, keys[:-1] if keys[-1:] == _LINE_END else keys, before, after
+        found = words, tuple(map(self._language.key, words)), before, after
         if len(chunk) <= _LONGEST:
             self._words[chunk] = found
         return found

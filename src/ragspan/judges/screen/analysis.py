@@ -23,10 +23,8 @@ from ragspan.text.sentences import Sentence, content_in, read_sentence
 
 PASSES, HARDLY = 0.55, 0.2
 """The probability from which on a response or a claim passes, and the one below which a response of some sentences fails."""
-MANY_CLAIMS = 3
-"""Claims of a response that fails because the contexts hold hardly anything of it."""
-_MAX_QUESTION = 20_000
-"""Characters of a question that are read."""
+MANY_CLAIMS = 3  # claims of a response that fails because the contexts hold hardly anything of it
+_MAX_QUESTION = 20_000  # characters of a question that are read
 
 
 class Analysis:

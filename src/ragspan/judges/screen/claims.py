@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from ragspan.judges.screen.contexts import Index, Near, Place
+from ragspan.judges.screen.contexts import BEST, Index, Near, Place
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.facts import DATES, Facts, compared, same, tells
 from ragspan.judges.screen.flags import Topic, read_topics
@@ -18,10 +18,8 @@ _FEW_CLAIMS = 2
 _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
 one; and the share below which it is not looked at."""
-_FEWEST = 3
-"""Content words of a claim of a longer response that is compared."""
-ROOT = 4
-"""Letters at the beginning of a word that inflection mostly keeps."""
+_FEWEST = 3  # content words of a claim of a longer response that is compared
+ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,12 +28,9 @@ class Finding:
 
     kind: str
     """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
-    response: str
-    """The claim's words."""
-    context: str = ""
-    """The context's words; empty where it says nothing of the kind."""
-    place: Place | None = None
-    """The sentence that has the context's side, or comes closest."""
+    response: str  # the claim's words
+    context: str = ""  # the context's words; empty where it says nothing of the kind
+    place: Place | None = None  # the sentence that has the context's side, or comes closest
 
 
 class Response:
@@ -51,15 +46,13 @@ class Response:
     def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
         self.index, self.question, self.language = index, question, language
         self.is_english = language.code == "en"
-        self.lone = claims <= _FEW_CLAIMS
-        """It is a sentence or two."""
+        self.lone = claims <= _FEW_CLAIMS  # it is a sentence or two
         self.enough = _ENOUGH if self.lone else _MOST
         self.asked = content_of(question)
         self.told = frozenset(filter(tells, map(compared, question))) if self.lone else frozenset[str]()
         """The words of the question that are compared where a claim has few."""
         self.excused = language.neutral_keys | question
-        self.before: tuple[str, ...] = ()
-        """The keys of the claim before, from which a number may follow."""
+        self.before: tuple[str, ...] = ()  # the keys of the claim before, from which a number may follow
 
     @Lazy
     def topics(self) -> list[Topic]:
@@ -104,9 +97,9 @@ class Claim:
         return self.index.near(content, opposites, _LITTLE)
 
     @Lazy
-    def closest(self) -> Place | None:
-        """The context sentence with most of its words."""
-        return next(iter(self.index.closest(self.content)), None)
+    def closest(self) -> list[Place]:
+        """The context sentences with most of its words."""
+        return self.index.closest(self.content, BEST)
 
     @Lazy
     def is_compared(self) -> bool:

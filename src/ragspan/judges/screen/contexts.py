@@ -13,46 +13,41 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
 from ragspan.judges.screen.flags import Flag, read_structure
-from ragspan.text.keys import content_of, is_number, readable
+from ragspan.text.keys import is_number, readable
 from ragspan.text.languages import Language
-from ragspan.text.lazy import Lazy
 from ragspan.text.limits import characters_read
-from ragspan.text.sentences import END, read_sentence, reader
+from ragspan.text.sentences import END, Sentence, read_sentence, reader
 from ragspan.turns import give_turn
 
-MAX_CHARACTERS = 80_000
-"""Characters of contexts that are read for one record; long contexts give way first."""
-MAX_CONTEXTS = 1000
-"""Contexts that are read for one record, the first ones."""
-_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 36
+MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
+MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 14
 """The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
-_GAP = 2
-"""Numbers left free between two contexts, so that no window of three sentences spans both."""
-_BEST, _CANDIDATES = 4, 3
-"""Sentences that a claim is compared with, and in which a run of its words is looked for."""
+_GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
+BEST, _CANDIDATES = 4, 3  # sentences that a claim is compared with, and that may say it word for word
 
 
 class Context:
-    """One context as it is compared: the keys of its sentences, and for each key the sentences that have it."""
+    """One context as it is compared: the content keys of its sentences, and for each key the sentences that have it."""
 
     def __init__(self, text: str, language: Language) -> None:
         give_turn()
         even, known = readable(text), reader(language)
         structure = read_structure(even)
-        self.structured = structure is not None
-        """True for JSON: its sentences are statements made of paths and values."""
+        self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._language, self._text = language, even
-        self._stated: list[str] = []
+        self._texts: dict[int, str] = {}
+        self._facts: dict[int, Facts] = {}
         ended = known.read(even) if structure is None else []
         for line in structure[0] if structure else ():
             if keys := [key for key in known.read(line) if key != END]:
-                self._stated.append(line)
+                self._texts[len(self._texts)] = line
                 ended += (*keys, END)
         ended.append(END)
         places: defaultdict[str, int] = defaultdict(int)
@@ -68,10 +63,8 @@ class Context:
                 bit <<= 1
             start = end + 1
         # Tuples and dictionaries of plain values cost the garbage collector nothing.
-        self.keys, self._ends = tuple(words), tuple(ends)
-        """The keys of the words of all sentences, in order."""
-        self.places = dict(places)
-        """For each key the sentences that have it, as the bits of an integer."""
+        self.keys, self._ends = tuple(words), tuple(ends)  # the keys of the content words of all sentences, in order
+        self.places = dict(places)  # for each key the sentences that have it, as the bits of an integer
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -81,21 +74,27 @@ class Context:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
-    @Lazy
-    def texts(self) -> Sequence[str]:
-        """The sentences as they are written, each on one line."""
-        return self._stated if self.structured else reader(self._language).written(self._text)
+    def text_of(self, index: int) -> str:
+        """A sentence with content, as it is written, on one line."""
+        found = self._texts.get(index)
+        if found is None:
+            found = self._texts[index] = reader(self._language).written(self._text, index)
+        return found
 
-    @Lazy
-    def facts(self) -> dict[int, Facts]:
-        """Sentences of English taken apart, by their places: what was asked for is kept as long as the context is."""
-        return {}
+    def sentence(self, index: int) -> Sentence:
+        """The same with its words."""
+        return read_sentence(self.text_of(index), self._language)
 
-    def facts_of(self, index: int) -> Facts:
-        """A sentence of English taken apart."""
-        if index not in self.facts:
-            self.facts[index] = Facts(read_sentence(self.texts[index], self._language))
-        return self.facts[index]
+    def facts(self, index: int) -> Facts:
+        """A sentence of English taken apart, which is kept as long as the context is."""
+        found = self._facts.get(index)
+        if found is None:
+            found = self._facts[index] = Facts(self.sentence(index))
+        return found
+
+    def says(self, sentence: Sentence, index: int) -> bool:
+        """Whether a sentence with the same content says the same, word for word."""
+        return f". {sentence.text}" in f". {self._text}" or self.sentence(index).keys == sentence.keys
 
 
 class ContextReader:
@@ -138,14 +137,12 @@ class Near(NamedTuple):
     """A context sentence beside a claim."""
 
     place: Place
-    share: float
-    """Of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
-    keys: tuple[str, ...]
+    share: float  # of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1
     context: Context
 
     @property
     def facts(self) -> Facts:
-        return self.context.facts_of(self.place.sentence)
+        return self.context.facts(self.place.sentence)
 
 
 class Index(dict[str, int]):
@@ -160,6 +157,7 @@ class Index(dict[str, int]):
         super().__init__()
         self.contexts = contexts
         self._firsts: list[int] = []
+        self._weights: dict[str, int] = {}
         self._prose = number = 0
         for at, context in enumerate(contexts):
             number += _GAP
@@ -184,7 +182,7 @@ class Index(dict[str, int]):
         return self.contexts[place.context].keys_of(place.sentence)
 
     def text_at(self, place: Place) -> str:
-        return self.contexts[place.context].texts[place.sentence]
+        return self.contexts[place.context].text_of(place.sentence)
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
@@ -203,28 +201,34 @@ class Index(dict[str, int]):
         """The same sentences with the weight of the keys that they hold."""
         planes: list[int] = []
         for word in words:
-            _count(planes, self[word], self._weight(word))
+            _count(planes, self[word], self.weight(word))
         return [(weight, self._place(number)) for weight, number in _best_of(planes, most)]
 
-    def covered(self, keys: Sequence[str]) -> int:
-        """How many of the words of a claim are in a run of three that a sentence with most of its content has as well."""
-        held = map(self.keys_at, self.closest(content_of(keys), _BEST))
-        runs = {run for said in held for run in zip(said, said[1:], said[2:], strict=False)}
+    def covered(self, content: Sequence[str], places: Iterable[Place]) -> int:
+        """How many of the content words of a claim are beside one that is beside it in one of some sentences, too."""
+        held = map(self.keys_at, places)
+        pairs = {pair for said in held for pair in pairwise(said)}
         found: set[int] = set()
-        for at, run in enumerate(zip(keys, keys[1:], keys[2:], strict=False)):
-            if run in runs:
-                found.update((at, at + 1, at + 2))
+        for at, pair in enumerate(pairwise(content)):
+            if pair in pairs:
+                found.update((at, at + 1))
         return len(found)
 
-    def verbatim(self, keys: Sequence[str]) -> Place | None:
+    def verbatim(self, sentence: Sentence, content: Sequence[str]) -> Place | None:
         """Where a context says a claim word for word."""
-        having = -1 if keys else 0
-        for key in keys:
+        having = -1 if content else 0
+        for key in content:
             having &= self[key]
             if not having:
                 return None
-        places = map(self._place, islice(numbers_of(having), _CANDIDATES))
-        return next((place for place in places if self.keys_at(place) == tuple(keys)), None)
+        for place in map(self._place, islice(numbers_of(having), _CANDIDATES)):
+            context = self.contexts[place.context]
+            if (
+                context.keys_of(place.sentence) == tuple(content)
+                and context.sentence(place.sentence).keys == sentence.keys
+            ):
+                return place
+        return None
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
@@ -234,7 +238,7 @@ class Index(dict[str, int]):
         pairs = list(opposites)
         self.look_up({other for _, other in pairs}.difference(self))
         held = {word: self[word] for word in sorted(content)}
-        weights = {word: self._weight(word) for word in held}
+        weights = {word: self.weight(word) for word in held}
         total = sum(weights.values()) or 1
         for word, other in pairs:
             held[word] |= self[other]
@@ -243,19 +247,24 @@ class Index(dict[str, int]):
         planes: list[int] = []
         for word, bits in held.items():
             _count(planes, bits & self._prose, weights[word])
-        best = [(self._place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
-        return [Near(place, share, self.keys_at(place), self.contexts[place.context]) for place, share in best]
+        best = [(self._place(number), weight / total) for weight, number in _best_of(planes, BEST)]
+        return [Near(place, share, self.contexts[place.context]) for place, share in best]
 
     def _place(self, number: int) -> Place:
         # A window may begin before the first sentence of its context.
         context = bisect_right(self._firsts, number + _GAP) - 1
         return Place(context, number - self._firsts[context])
 
-    def _weight(self, word: str) -> int:
+    def weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""
-        if is_number(word) or len(word) == 1 or word == "include":  # that stands for several keys
-            return 2 if is_number(word) else 0
-        return round(8 / (1 + math.log(max(1, (self[word] & self._prose).bit_count()))))
+        found = self._weights.get(word)
+        if found is None:
+            held = (self[word] & self._prose).bit_count()
+            # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
+            is_idle = len(word) == 1 or word == "include"
+            found = 2 if is_number(word) else 0 if is_idle else round(8 / (1 + math.log(max(1, held))))
+            self._weights[word] = found
+        return found
 
 
 def numbers_of(bits: int) -> Iterator[int]:

@@ -11,14 +11,12 @@ from ragspan.judges.screen.english import english
 from ragspan.judges.screen.facts import Clause, Facts, is_past, tells
 from ragspan.text.vocabulary import word_set
 
-_INHERITED = 0.75
-"""What a word counts if only an earlier clause of the sentence holds it."""
-_ENOUGH, _NEARLY_ALL, _SURER = 0.6, 0.85, 0.15
+_INHERITED = 0.75  # what a word counts if only an earlier clause of the sentence holds it
+_ENOUGH, _NEARLY_ALL, _SURER = 0.5, 0.85, 0.15
 """The share of a clause's words that the other side has to hold, in a response of a sentence or two and in a longer one; and how much
 more where only a negation differs."""
-_AS_GOOD = 0.95
-"""A clause that agrees, and scores this share of the best one, is support."""
-_ALIKE, _MOST_ALIKE = 0.6, 0.8
+_AS_GOOD = 0.95  # a clause that agrees, and scores this share of the best one, is support
+_ALIKE, _MOST_ALIKE = 0.5, 0.7
 """The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
 _LONGEST, _REACH = 10, 8
 """Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
@@ -45,8 +43,7 @@ class _Match(NamedTuple):
     share: float
     clause: Clause
     near: Near
-    opposed: list[tuple[str, str]]
-    """A word of the claim with its opposite in the context."""
+    opposed: list[tuple[str, str]]  # a word of the claim with its opposite in the context
 
 
 def find_opposition(claim: Claim) -> Finding | None:
@@ -113,8 +110,7 @@ class _Frame(NamedTuple):
     agent: frozenset[str]
     patient: frozenset[str]
     denied: bool
-    named: bool
-    """Who does it is a name."""
+    named: bool  # who does it is a name
 
 
 def find_exchange(claim: Claim) -> Finding | None:

@@ -26,8 +26,7 @@ class EnglishWords:
         """Forms of "be", "can" and the like; words that begin a clause: "but", "if"."""
         self.breaks = self.turns | {"and", "or"} | self.exceptions
         self.months, self.weekdays = sets["months"], sets["weekdays"]
-        self.dated = self.months | self.weekdays | {"one", "may"}
-        """Words that may be a number or a date."""
+        self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""
         self.units: Mapping[str, tuple[str, float]] = {

@@ -14,8 +14,7 @@ from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import word_set
 
-_MOST_WORDS = 120
-"""Words of a sentence that are compared."""
+_MOST_WORDS = 120  # words of a sentence that are compared
 _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 _NOUNS = 3
@@ -37,21 +36,14 @@ _EXACT, _CONVERTED = 1e-9, 0.001
 class Quantity:
     """One number, date or time."""
 
-    at: int
-    """Place of the number among the words."""
+    at: int  # place of the number among the words
     end: int
-    text: str
-    """As it is written, with its unit or the word after it."""
-    kind: str
-    """What it measures: "days", "dollars", one of `DATES`; empty for a count."""
-    value: float = 0.0
-    """In the base unit of its kind; below 0 for a version or an address."""
-    size: float = 1.0
-    """How many of the base unit its unit is."""
-    raw: str
-    """The key of the number itself."""
-    nouns: frozenset[str] = frozenset()
-    """Keys of the next content words: what is counted."""
+    text: str  # as it is written, with its unit or the word after it
+    kind: str  # what it measures: "days", "dollars", one of `DATES`; empty for a count
+    value: float = 0.0  # in the base unit of its kind; below 0 for a version or an address
+    size: float = 1.0  # how many of the base unit its unit is
+    raw: str  # the key of the number itself
+    nouns: frozenset[str] = frozenset()  # keys of the next content words: what is counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,12 +52,9 @@ class Clause:
 
     start: int
     end: int
-    own: frozenset[str]
-    """Keys of its content words, without numbers."""
-    inherited: frozenset[str]
-    """Those of the clauses before, which may hold its subject or its verb."""
-    negations: tuple[int, ...]
-    """Places of the words that deny."""
+    own: frozenset[str]  # keys of its content words, without numbers
+    inherited: frozenset[str]  # those of the clauses before, which may hold its subject or its verb
+    negations: tuple[int, ...]  # places of the words that deny
 
 
 class Facts:

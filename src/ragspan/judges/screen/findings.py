@@ -22,8 +22,7 @@ _NEAREST = 2
 _ABOUT, _ENOUGH = 0.4, 0.6
 """The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
-_AROUND = 3
-"""Words before and after a denial that it may deny."""
+_AROUND = 3  # words before and after a denial that it may deny
 
 
 def _find_flag(claim: Claim) -> Finding | None:
@@ -46,7 +45,7 @@ def _find_name(claim: Claim) -> Finding | None:
             continue
         # What begins a sentence or follows a colon, a bracket or a mark of a list may be any word.
         if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", claim.sentence.text) and not is_known(words, claim):
-            return Finding(kind="name", response=" ".join(words), place=claim.closest)
+            return Finding(kind="name", response=" ".join(words), place=next(iter(claim.closest), None))
     return None
 
 
@@ -81,8 +80,8 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
         return None
     about = asked | claim.content
     for place in claim.index.closest(about, _NEAREST):
-        keys = claim.index.keys_at(place)
-        content = content_of(keys)
+        context = claim.index.contexts[place.context]
+        keys, content = context.sentence(place.sentence).keys, frozenset(context.keys_of(place.sentence))
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
         if denies and not asked.isdisjoint(content):
             text = claim.index.text_at(place)
@@ -142,5 +141,4 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "other language": _find_in_other_language,
 }
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
-ALWAYS = frozenset({"equation", "flag", "other number"})
-"""Findings that count even where words do not show the rest."""
+ALWAYS = frozenset({"equation", "flag", "other number"})  # findings that count even where words do not show the rest

@@ -15,19 +15,16 @@ from itertools import pairwise
 from typing import Any
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
-from ragspan.text.keys import key, keys, tokens
+from ragspan.text.keys import content_of, key, keys, tokens
 
-MAX_FLAGS = 256
-"""Flags that are compared for one record."""
+MAX_FLAGS = 256  # flags that are compared for one record
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
 _TRUTHS = {"yes": True, "true": True, "no": False, "false": False, "none": False}
 # A statement repeats the last keys that lead to its leaf. These bounds keep many leaves under long keys from becoming much
 # more text than the context has.
 _PATH, _LONGEST_NAME, _GROWTH = 4, 80, 4
-_COMMON = 3
-"""A word of so many names does not help to find one of them, and is left out."""
-_NEAR = 2
-"""Words that may stand between a topic and the verb that denies it: "garage parking spaces are not ..."."""
+_COMMON = 3  # a word of so many names does not help to find one of them, and is left out
+_NEAR = 2  # words that may stand between a topic and the verb that denies it: "garage parking spaces are not ..."
 _LINKING = frozenset({"is", "are", "was", "were", "be", "been"})
 _OPEN = frozenset(map(key, ("whether", "if", "unknown", "unclear", "unspecified", "specified")))
 """Words of a sentence that leaves something open."""
@@ -37,11 +34,9 @@ _OPEN = frozenset(map(key, ("whether", "if", "unknown", "unclear", "unspecified"
 class Flag:
     """A key whose value says yes, no, or nothing."""
 
-    name: str
-    """The words of the key: "Outdoor Seating" for `OutdoorSeating`."""
+    name: str  # the words of the key: "Outdoor Seating" for `OutdoorSeating`
     holds: bool | None
-    keys: frozenset[str]
-    """Those of the statement that it becomes; of null none."""
+    keys: frozenset[str]  # those of the statement that it becomes; of null none
 
 
 def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
@@ -75,7 +70,7 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
             statements += [statement] if statement else []
             if names and not isinstance(truth, str):
                 name = _CAMEL.sub(" ", names[-1])
-                flags.append(Flag(name=name, holds=truth, keys=frozenset(keys(statement))))
+                flags.append(Flag(name=name, holds=truth, keys=content_of(keys(statement))))
     return statements, flags
 
 
@@ -89,13 +84,10 @@ def _spellings(name: str) -> list[str]:
 class Topic:
     """What a flag is about, and whether it holds."""
 
-    name: str
-    """As people write it: "outdoor seating"."""
-    words: frozenset[str]
-    """The keys of its words; a clause that has all of them speaks of the topic."""
+    name: str  # as people write it: "outdoor seating"
+    words: frozenset[str]  # the keys of its words; a clause that has all of them speaks of the topic
     holds: bool
-    statement: str
-    """What the context says: "Outdoor Seating: false"."""
+    statement: str  # what the context says: "Outdoor Seating: false"
 
 
 def read_topics(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list[Topic]:

@@ -16,7 +16,7 @@ from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
-from ragspan.text.keys import content_of, is_number
+from ragspan.text.keys import content_of, is_content, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
@@ -26,22 +26,18 @@ DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"
 UNRELATED = "the contexts have hardly a word of the question"
 
-_SEARCHED = 0.1
-"""What a sentence of a short response gains in which nothing is found: its other words are paraphrase."""
+_SEARCHED = 0.1  # what a sentence of a short response gains in which nothing is found: its other words are paraphrase
 _STRUCTURED = 0.3
 """What one gains beside paths and values, with which sentences share fewer words and almost no runs of three."""
 _REFUSED = 0.48
 """The least score of a sentence that says that the contexts hold no answer, if they hold little of the question."""
 _FOUND, _BELOW = 0.1, 0.12
 """The highest score of a sentence with a finding, and how far below the middle a response with one is at least."""
-_MORE_TO_ERR, _USUAL = 0.03, 3
-"""What a response loses for the logarithm of its sentences, beyond the usual number."""
+_MORE_TO_ERR, _USUAL = 0.03, 3  # what a response loses for the logarithm of its sentences, beyond the usual number
 _HARDLY, _ANSWERED = 0.2, 0.75
 """The share of the question's words below which contexts are about something else, and from which close together they may answer."""
-_SLOPE = 5.3
-"""Fitted with `Language.middle` by `benchmarks/agreement.py`."""
-EMPTY = 0.07
-"""The score of a sentence of which nothing is there."""
+_SLOPE = 5.3  # fitted with `Language.middle` by `benchmarks/agreement.py`
+EMPTY = 0.07  # the score of a sentence of which nothing is there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,16 +47,12 @@ class Grade:
     sentence: str
     score: float = EMPTY
     """1 for a sentence that a context holds word for word, below 0 for one of which nothing is there."""
-    window: float = 0.0
-    """Share of its content words in the best three consecutive sentences of one context, 0..1."""
-    context: int | None = None
-    """Index of the context with these sentences; None when no context holds any of the words."""
-    findings: tuple[Finding, ...] = ()
-    """Where the sentence says otherwise than the contexts."""
+    window: float = 0.0  # share of its content words in the best three consecutive sentences of one context, 0..1
+    context: int | None = None  # index of the context with these sentences; None when no context holds any of the words
+    findings: tuple[Finding, ...] = ()  # where the sentence says otherwise than the contexts
     declines_rightly: bool = False
     """It says that the contexts do not hold the answer, and they are about something else."""
-    unsure: str | None = None
-    """Why words do not show whether it is supported; None where they do."""
+    unsure: str | None = None  # why words do not show whether it is supported; None where they do
 
 
 def declined(sentence: str) -> Grade:
@@ -94,7 +86,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):
         return declined(sentence.text)
-    place = None if declines else index.verbatim(keys)
+    said = list(filter(is_content, keys))
+    place = None if declines else index.verbatim(sentence, said)
     if place is not None:
         response.before = keys
         return Grade(sentence=sentence.text, score=1.0, window=1.0, context=place.context)
@@ -122,8 +115,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
         held += 1.0 if key in known else 0.5 if key in response.question or key[:ROOT] in roots else 0
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
-    window, runs = held / len(content), index.covered(keys) / len(keys)
-    score = EMPTY + 0.65 * window + 0.35 * runs - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
+    window, runs = held / len(content), index.covered(said, claim.closest) / len(said)
+    score = EMPTY + 0.65 * window + 0.3 * runs - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
     score += _SEARCHED * (response.lone and response.is_english and not numbers and not names)
     score += _STRUCTURED * (context is not None and index.contexts[context].structured)
     if declines and not (response.asked and index.best_window(response.asked)[0] >= _ANSWERED * len(response.asked)):

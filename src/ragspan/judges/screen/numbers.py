@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations, islice, permutations
+from itertools import islice, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Place
@@ -13,18 +13,13 @@ from ragspan.text.keys import is_content, is_number
 from ragspan.text.vocabulary import word_set
 
 _NEAR_BEST = 0.7
-_DIGITS_OF_COUNT = 3
-"""A number of fewer digits may be what another one was computed with: "11 months"."""
+_DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
-_TOLERANCE = 0.006
-"""How far a number may be from a product or a share, of itself: answers round."""
+_TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
 _SMALL, _ROUNDING = 10, 1e-6
-_WHOLE = 100.0
-"""Per cent."""
+_WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
-_TIME = re.compile(r"(\d{1,2}):(\d\d)")
-_TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
-"""More than a count of what an answer lists."""
+_TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _EQUATION = re.compile(
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
 )
@@ -48,7 +43,7 @@ def find_absent_number(claim: Claim) -> Finding | None:
         if _TWO_DIGITS.match(claim.words[at]):
             counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
             words = " ".join(claim.words[at : at + 2 if counted else at + 1])
-            return Finding(kind="absent number", response=words, place=claim.closest)
+            return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
 
 
@@ -131,7 +126,7 @@ def find_wrong_equation(claim: Claim) -> Finding | None:
 def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     """Whether a claim writes out an equation, or all of the numbers that no context holds may follow from two others.
 
-    Sums, differences, products, shares and the time between two times are looked for; at least one of the two numbers stands
+    Sums, differences, products and shares are looked for; at least one of the two numbers stands
     in the claim or the question, or both stand in the sentences that the claim rests on. Many at once never follow: too many
     others would make each.
     """
@@ -141,15 +136,10 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return False
     own = [*claim.keys, *filter(is_number, claim.response.question), *claim.response.before]
     held, contexts = [*own], claim.index.contexts
-    places = claim.index.closest(claim.content.difference(absent), _SENTENCES_NEAR)
-    for context, at in dict.fromkeys((context, at + step) for step in (0, -1, 1) for context, at in places):
+    for context, at in dict.fromkeys(
+        (context, at + step) for step in (0, -1, 1) for context, at in claim.closest[:_SENTENCES_NEAR]
+    ):
         held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
-    times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(held)) if match]
-    spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
-    # Hours and minutes between two times: "6" and "18" of 08:12 and 14:30.
-    lengths = {text for span in spans for text in (f"{span}", f"{span // 60}", f"{span % 60}", f"{span / 60:g}")}
-    if lengths.issuperset(absent):
-        return True
     if not all(map(_NUMBER.fullmatch, absent)):
         return False
     mine, others, is_share = _values(own), _values(held), "%" in claim.keys

@@ -6,21 +6,17 @@ This is the weakest of the embedded judge's answers: it finds the topic, not the
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from itertools import chain
 
-from ragspan.judges.screen.contexts import Context, Index, numbers_of
+from ragspan.judges.screen.contexts import Context, Index
 from ragspan.text.keys import content_of
 
-_MAIN_WORDS, _MOST_RELEVANT = 25, 15
-"""Words that matter most, and sentences that they are taken from."""
-_ALL_COUNT, _SOME_COUNT = 2, 12
-"""Main words of which a full response has all, and from which on it has some."""
-_GROUNDED = 0.7
-"""The weight of the grounding."""
-_MILDEST = 0.35
-"""The exponent there: on mtrag the half of the scale then parts complete answers from others best."""
+_MAIN_WORDS, _MOST_RELEVANT = 25, 15  # words that matter most, and sentences that they are taken from
+_ALL_COUNT, _SOME_COUNT = 2, 12  # main words of which a full response has all, and from which on it has some
+_GROUNDED = 0.7  # the weight of the grounding
+_MILDEST = 0.35  # the exponent there: on mtrag the half of the scale then parts complete answers from others best
 _NEAR_BEST, _FLOOR = 0.8, 0.12
 """A useful context shares at least this part of what the best one shares with the response, and at least the floor, which is what
 responses share by chance with the contexts of other questions."""
@@ -35,20 +31,17 @@ def rate_coverage(
     the question's own, and how well it is grounded. Of few main words a full response has most. Of many it has some, for other words
     say the same and not all matter: so the more words there are, the milder it is.
     """
-    weights: Counter[str] = Counter()
+    weights: defaultdict[str, int] = defaultdict(int)
     for weight, place in index.ranked(content_of(question), _MOST_RELEVANT):
-        weights.update(dict.fromkeys(content_of(index.keys_at(place)), weight))
-    if not weights:
-        for context in index.contexts:
-            weights.update({key: bits.bit_count() for key, bits in context.places.items()})
-        weights = Counter({key: weights[key] for key in content_of(weights)})
-    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 2 * _MAIN_WORDS]
-    index.look_up(weighty)
-    sentences = sum(map(len, index.contexts))
-    told = {key: weights[key] * math.log((sentences + 1) / (index[key].bit_count() + 0.5)) for key in weighty}
-    main = sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
+        for key in {*index.keys_at(place)}:
+            weights[key] += weight
+    for context in index.contexts if not weights else ():
+        for key, bits in context.places.items():
+            weights[key] += bits.bit_count()
+    main = sorted(weights, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
+    index.look_up(missing)
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
     return float(value ** (1 - (1 - _MILDEST) * beyond)), next(map(index.text_at, index.closest(missing)), "")
@@ -70,10 +63,9 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
 
 
 def conveyed_share(words: frozenset[str], context: Context) -> float:
-    """The share of the words of a context in sentences most of whose content words are among these, 0..1."""
-    counts = Counter(chain.from_iterable(numbers_of(context.places[word]) for word in context.places.keys() & words))
-    sentences = ((context.keys_of(at), count) for at, count in counts.items())
-    conveyed = sum(len(keys) for keys, count in sentences if 2 * count > len(content_of(keys)))
+    """The share of the content words of a context in sentences most of whose content words are among these, 0..1."""
+    sentences = map(context.keys_of, range(len(context)))
+    conveyed = sum(len(keys) for keys in sentences if 2 * len(words.intersection(keys)) > len({*keys}))
     return _share(conveyed, len(context.keys))
 
 
