@@ -224,15 +224,12 @@ class _StepRecords:
 
 
 def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[Step]) -> SearchStep | None:
-    """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed with it."""
+    """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed as it did."""
     inside = [step for step in searches if step.is_within(tool)]
-    if len(inside) != 1 or any(step.is_within(tool) for step in others):
+    if len(inside) != 1 or any(step.is_within(tool) for step in others) or tool.error != inside[0].error:
         return None
-    search = inside[0]
-    if tool.error is not None:
-        return search if search.error == tool.error else None
     result = tool.result if isinstance(tool.result, str) else ""
-    return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
+    return inside[0] if all(entry in tool.shown or entry.text in result for entry in inside[0].found) else None
 
 
 def _request(call: Call) -> ToolRequest:

@@ -176,19 +176,17 @@ _GROUP = re.compile(
     r"\s{0,2}(?:\(((?:[^()\n]|\([^()\n]{0,20}\)){1,160})\)|\[([^\[\]\n]{1,160})\](?!\()|（([^（）\n]{1,160})）)"
 )
 _EDITION_AT_END = re.compile(r"(?:,?\s(?:(?:19|20)\d\d[a-z]?|v(?:ersion)?\.?\s?\d[\d.]{0,8}))+$", re.IGNORECASE)
-_AFTER_SENTENCE = re.compile(r"(?<=[.!?。])\s{0,3}(?=[^\W\d_*(])")
 _LIST_LINE = re.compile(
     r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.):\]]|\[\^?\w{1,20}\]:?|[\u00b9\u00b2\u00b3\u2070-\u2079]{1,3})\s{0,4}"
 )
-_MOST_WORDS, _MOST_WORDS_OF_SOURCE, _MOST_LAST = 9, 14, 160
+_MOST_WORDS, _MOST_WORDS_OF_SOURCE = 9, 14
 
 
 def _sources(text: str) -> Iterator[tuple[int, int]]:
-    """Lists of sources, lines that name one, also behind their last sentence, and the texts of footnotes."""
+    """Lists of sources, lines that name one, and the texts of footnotes."""
     in_list, at = False, 0
     for line in text.splitlines(keepends=True):
         bare = line.strip()
-        start: int | None = None
         if bare:
             head, mark = head_of_source(bare), _LIST_LINE.match(bare)
             in_list = in_list and head is None and (mark is not None or _FILE_OR_URL.search(bare) is not None)
@@ -197,14 +195,8 @@ def _sources(text: str) -> Iterator[tuple[int, int]]:
                 in_list = len(rest.split()) <= _MOST_WORDS_OF_SOURCE or _is_source(rest)
             is_note = mark is not None and mark[0].strip()[:1] in "[¹²³"
             is_note = is_note and (bare.startswith("[^") or _is_source(bare[mark.end() :] if mark else ""))
-            start = 0 if in_list or is_note else None
-            for end in _AFTER_SENTENCE.finditer(line, max(0, len(line) - _MOST_LAST)) if start is None else ():
-                behind = head_of_source(rest := line[end.end() :].strip())
-                if behind and behind[0].rstrip()[-1:] in ":：" and len(rest.split()) <= _MOST_WORDS_OF_SOURCE:
-                    start = end.end()
-                    break
-        if start is not None:
-            yield at + start, at + len(line.rstrip("\n"))
+            if in_list or is_note:
+                yield at, at + len(line.rstrip("\n"))
         at += len(line)
 
 

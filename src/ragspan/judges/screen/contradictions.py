@@ -12,7 +12,7 @@ from ragspan.judges.screen.facts import Clause, Facts, is_past, tells
 from ragspan.text.vocabulary import word_set
 
 _INHERITED = 0.75  # what a word counts if only an earlier clause of the sentence holds it
-_ENOUGH, _NEARLY_ALL, _SURER = 0.5, 0.85, 0.15
+_ENOUGH, _NEARLY_ALL, _SURER = 0.55, 0.85, 0.15
 """The share of a clause's words that the other side has to hold, in a response of a sentence or two and in a longer one; and how much
 more where only a negation differs."""
 _AS_GOOD = 0.95  # a clause that agrees, and scores this share of the best one, is support
