@@ -6,7 +6,7 @@ import pytest
 
 from ragspan import RagRecord
 from ragspan.exceptions import RecordError
-from ragspan.record_json import MAX_JSON
+from ragspan.records import MAX_JSON
 
 ROOM = MAX_JSON - 200
 
@@ -59,15 +59,15 @@ def test_what_is_refused_is_not_shown(text):
 @pytest.mark.parametrize(
     ("value", "read"),
     [
-        (2**990 - 1, 2**990 - 1),
-        ([-(10**5_000)], ["int"]),
-        ({True: 1, None: 2}, {"True": 1, "NoneType": 2}),
-        (object(), "object"),
-        ({"a": Colour.RED, "b": Word("w")}, {"a": "Colour", "b": "w"}),
+        (2**990 - 1, {"k": 2**990 - 1}),
+        ([-(10**5_000)], {"k": []}),
+        ({True: 1, "a": 2}, {"k": {"a": 2}}),
+        (object(), {}),
+        ({"a": Colour.RED, "b": Word("w\ud800")}, {"k": {"a": 1, "b": "w?"}}),
     ],
     ids=lambda value: "",
 )
-def test_metadata_that_json_cannot_hold_is_replaced_and_the_rest_comes_back(value, read):
+def test_metadata_that_json_cannot_hold_is_left_out_and_the_rest_comes_back(value, read):
     record = RagRecord(question="q", contexts=[], response="r", metadata={"k": value})
 
-    assert RagRecord.from_json(record.to_json()).metadata == {"k": read}
+    assert RagRecord.from_json(record.to_json()).metadata == read

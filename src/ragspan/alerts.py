@@ -81,9 +81,8 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
     def __post_init__(self) -> None:
         _ON_ALERT.check("on_alert or RAGSPAN_ALERT_WEBHOOK", self.on_alert)
         super().__post_init__()
-        self._latest: deque[tuple[str, ...]] = deque()
-        """The metrics that each of the latest answers fails."""
-        self._before: deque[bool] = deque(maxlen=_MOST_USUAL)
+        self._failed: deque[tuple[str, ...]] = deque(maxlen=_MOST_USUAL + _WINDOW)
+        """The metrics that each answer fails."""
         self._counted: deque[str] = deque(maxlen=_MOST_USUAL)
         """Records; further labels of one may come late."""
         self._evidence: deque[dict[str, Any]] = deque(maxlen=_EVIDENCE)
@@ -104,8 +103,7 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
         if failing:
             metric, score = min(failing.items(), key=lambda item: item[1].value)
             record, span = scored.record, scored.span or scored.record.parent
-            has_texts = self.allows()
-            texts = {"question": record.question, "response": record.response} if has_texts else {}
+            texts = {"question": record.question, "response": record.response} if self.allows() else {}
             texts["finding"] = self.explanation(score)
             trace_id = None if span is None else format(span.trace_id, "032x")
             answer = {
@@ -115,20 +113,20 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
                 "score": float(score.value),
             }
             self._evidence.append(answer | {name: bounded(text, _MAX_TEXT) for name, text in texts.items() if text})
-        self._latest.append(tuple(failing))
-        if len(self._latest) > _WINDOW:
-            self._before.append(bool(self._latest.popleft()))
-        before = len(self._before)
+        self._failed.append(tuple(failing))
+        before = len(self._failed) - _WINDOW
         if before < _LEAST_USUAL or self.clock() - self._told_at < _PAUSE:
             return
-        share, usual = sum(map(bool, self._latest)) / _WINDOW, sum(self._before) / before
+        latest = [self._failed[place] for place in range(-_WINDOW, 0)]
+        failures = sum(map(bool, latest))
+        share, usual = failures / _WINDOW, (sum(map(bool, self._failed)) - failures) / before
         # Where nothing, or all, failed so far, one more answer of the other kind is assumed: chance may bring it.
         assumed = min(max(usual, 1 / (before + 1)), before / (before + 1))
         deviation = math.sqrt(assumed * (1 - assumed) * (1 / _WINDOW + 1 / before))
         if abs(share - usual) <= max(_DEVIATIONS * deviation, _LEAST_CHANGE):
             return
         self._told_at = self.clock()
-        by_metric = Counter(name for failed in self._latest for name in failed)
+        by_metric = Counter(name for failed in latest for name in failed)
         counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
         alert = Alert(
             text=f"ragspan: {share:.0%} of the latest {_WINDOW} answers fail, usually {usual:.0%} of {before:,} do"

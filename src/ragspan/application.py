@@ -163,10 +163,7 @@ def configure(
         if settings.enabled:
             try:
                 in_use.only(_Providers).set_up(exporters)
-            except (
-                RuntimeError,
-                ValueError,
-            ) as error:  # of Python, which is asked for threads, or a wrong limit of OTEL_*
+            except (RuntimeError, ValueError) as error:  # no thread is left, or a limit of OTEL_* is wrong
                 log_line(logging.WARNING, "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
         log_line(logging.INFO, "%s", configured.line)
@@ -303,6 +300,8 @@ def start_line(settings: Settings, answers: str, metrics: Sequence[Metric], emit
     share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
     asked = [getattr(metric, "judge", None) or getattr(metric, "verifier", None) for metric in metrics]
     by = ", ".join(dict.fromkeys(name for one in asked if (name := getattr(one, "name", None))))
+    if by and settings.judge_share is not None:
+        by = f"overlap, {settings.judge_share.total:.3g} of them also by {by}"
     where = ", ".join(dict.fromkeys(place for emitter in emitters for place in _places(emitter)))
     names = ", ".join(metric.name for metric in metrics)
     scored = f"{share}{answers} are scored{by and f' by {by}'} ({names})"

@@ -121,15 +121,11 @@ def run(
         else:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever the program raises
-        trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename in _OUR_FRAMES:
-            trace = trace.tb_next
-        sys.excepthook(type(error), error.with_traceback(trace), trace)  # as of `python app.py`
+        sys.excepthook(type(error), error, error.__traceback__)  # as of `python app.py`
         raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
 
 
 _AT_START = str(Path(__file__).parent / "at_start")
-_OUR_FRAMES = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

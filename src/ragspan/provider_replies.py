@@ -29,13 +29,7 @@ _COST: Final = ("cost", "total_cost", "estimated_cost", "response_cost")
 """US dollars: OpenRouter, Perplexity (in an object of its own), DeepInfra, LiteLLM."""
 _NOTED: Final = frozenset((*_INPUT, *_OUTPUT, *_CACHED, *_REASONS, *_MODEL, *_ID))
 _DETAILS: Final = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
-_USAGE: Final = (
-    "usage",
-    "usage_metadata",
-    "usageMetadata",
-    "token_usage",
-    _DETAILS[0],
-)  # the last in a framework's own
+_USAGE: Final = ("usage", "usage_metadata", "usageMetadata", "token_usage", "input_token_details")
 _CHOICES: Final = ("choices", "candidates")
 _WITH_PLACES: Final = frozenset((*_USAGE, *_CHOICES))
 

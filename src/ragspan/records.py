@@ -5,17 +5,17 @@ All times are Unix nanoseconds. All text is the user's data and is never interpr
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan import field_names
 from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.messages import ErrorReport, Message
-from ragspan.record_json import check_size, plain, write_json
 from ragspan.safe_copy import (
     class_name,
     dict_in,
@@ -37,6 +37,16 @@ UnknownContexts: TypeAlias = Literal[
 ]
 MAX_BACKGROUND = 60_000
 """Characters of background that a record keeps."""
+MAX_JSON = 4 * 1024 * 1024
+"""Bytes of a record's JSON, or characters of a text. Reading as much takes some tens of megabytes."""
+MAX_CONTEXTS = 10_000
+"""Contexts or background that an answer by hand may have."""
+
+
+def check_size(text: str | bytes) -> None:
+    """Raise a `RecordError` for more JSON than a record may have."""
+    if len(text) > MAX_JSON:
+        raise RecordError(f"a record has {MAX_JSON} bytes of JSON at most, but this one has more")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +138,7 @@ def _make_plain(part: Any, *names: str) -> None:
         if type(text) is not str and (own := text_of(text)) is not None:
             object.__setattr__(part, name, own)
     if type(part.metadata) is not dict or part.metadata:
-        object.__setattr__(part, "metadata", plain(dict_in(part.metadata) or {}))
+        object.__setattr__(part, "metadata", kept_entries(dict_in(part.metadata), nested=True))
 
 
 def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
@@ -156,16 +166,25 @@ class SpanAnchor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Retrieval:
+class TimedStep:
+    """What all steps have."""
+
+    started_ns: int
+    ended_ns: int
+    error_type: str | None = None
+    error: ErrorReport | None = None
+    within: int | None = None
+    """The index in `RagRecord.tool_calls` of the tool that did this; None outside of tools."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retrieval(TimedStep):
     """One search made for the answer."""
 
     name: str
     query: str | None
-    started_ns: int
-    ended_ns: int
     contexts: tuple[RetrievedContext, ...] = ()
     """The results, in rank order, also those that did not reach the prompt."""
-    error_type: str | None = None
     span: SpanAnchor | None = None
     """The span of another instrumentation for this search, if it is known. Scores of its documents can be written there."""
     data_source_id: str | None = None
@@ -175,24 +194,18 @@ class Retrieval:
     tool_name: str | None = None
     """The tool that makes this search and returns its results. It has no `ToolCall` of its own."""
     tool_call_id: str | None = None
-    error: ErrorReport | None = None
-    within: int | None = None
-    """The index in `RagRecord.tool_calls` of the tool that did this; None outside of tools. All steps have it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Generation:
+class Generation(TimedStep):
     """One call of a language model made for the answer."""
 
     model: str | None
     provider: str | None
-    started_ns: int
-    ended_ns: int
     first_token_ns: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     finish_reason: str | None = None
-    error_type: str | None = None
     response_id: str | None = None
     """The provider's id of the reply."""
     response_model: str | None = None
@@ -203,36 +216,27 @@ class Generation:
     """The reply came in pieces, as far as is known."""
     prompt: tuple[Message, ...] = ()
     reply: Message | None = None
-    error: ErrorReport | None = None
-    within: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToolCall:
+class ToolCall(TimedStep):
     """One call of a tool made for the answer."""
 
     name: str
-    started_ns: int
-    ended_ns: int
     call_id: str | None = None
     """The id of the model's request, if a model requested the call."""
     arguments: str | None = None
     """JSON, or the tool's only text."""
     result: str | None = None
     """The result for the model or the caller; JSON if it is not a text."""
-    error_type: str | None = None
-    error: ErrorReport | None = None
-    within: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reranking:
+class Reranking(TimedStep):
     """One call of a reranker, which gives documents a new order, or of a filter, which removes some."""
 
     name: str
     query: str | None
-    started_ns: int
-    ended_ns: int
     given: tuple[RetrievedContext, ...] = ()
     """The documents in their previous order."""
     contexts: tuple[RetrievedContext, ...] = ()
@@ -242,9 +246,6 @@ class Reranking:
     model: str | None = None
     top_k: int | None = None
     """How many documents were asked for."""
-    error_type: str | None = None
-    error: ErrorReport | None = None
-    within: int | None = None
 
 
 Step: TypeAlias = ToolCall | Retrieval | Reranking | Generation
@@ -356,8 +357,14 @@ class RagRecord:
         return self
 
     def to_json(self) -> str:
-        """The record as JSON text. Metadata values that JSON cannot hold (locks, clients) become the name of their type."""
-        return write_json(self)
+        """The record as JSON text; half of a surrogate pair becomes `?`."""
+        import msgspec
+
+        try:
+            return msgspec.json.encode(self).decode()
+        except UnicodeEncodeError:
+            text = json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False)
+            return text.encode("utf-8", "replace").decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:

@@ -18,8 +18,8 @@ from ragspan.arguments import with_article
 from ragspan.config import FUNCTION_NAME, variable
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.outcomes import NotApplicable, Outcome, Score
-from ragspan.record_json import plain
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.safe_copy import class_name, plain_scalar, text_keyed
 
 Redact: TypeAlias = Callable[[str], str]
 """Takes a text and returns the text that may leave the process."""
@@ -134,9 +134,9 @@ def _over(value: Any, redact: Redact) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple([_over(item, redact) for item in value])
     if isinstance(value, dict):
-        return {redact(key): _over(item, redact) for key, item in plain(value).items()}
+        return {redact(key): _over(item, redact) for key, item in text_keyed(value).items()}
     if not is_dataclass(value) or isinstance(value, type):
-        return _over(plain(value), redact)
+        return redact(str(plain_scalar(value) or class_name(type(value))))
     names = [field.name for field in fields(value) if field.init and field.name not in _identity_of(type(value))]
     return replace(value, **{name: _over(getattr(value, name), redact) for name in names})
 

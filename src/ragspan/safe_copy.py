@@ -259,10 +259,8 @@ def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] |
     copies = small_copies((metadata,))
     if copies is not None:
         return copies[0]
-    return _bounded_entries(metadata, nested, {} if texts is None else texts) if is_dict(metadata) else {}
-
-
-def _bounded_entries(metadata: Any, nested: bool, texts: dict[int, str]) -> dict[str, Any]:  # noqa: FBT001
+    if not is_dict(metadata):
+        return {}
     left, room, deepest = MAX_ENTRIES, _MAX_METADATA, _MAX_NESTED if nested else 0
 
     def kept_of(value: Any, depth: int) -> Any:
@@ -281,7 +279,8 @@ def _bounded_entries(metadata: Any, nested: bool, texts: dict[int, str]) -> dict
             if len(found) > _SHORT:
                 found = found[:room]
                 room -= len(found)
-            texts[id(found)] = found
+            if texts is not None:
+                texts[id(found)] = found
         return _ABSENT if found is None and value is not None else found
 
     entries: dict[str, Any] = kept_of(metadata, 0)

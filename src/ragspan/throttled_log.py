@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 _INTERVAL = 60.0  # seconds
-_MAX_KINDS = 1000
 
 
 def log_line(level: int, message: str, *args: object) -> None:
@@ -45,8 +44,6 @@ class ThrottledLog:
         if last is not None and now - last < _INTERVAL:
             self._last[kind] = last, suppressed + 1
             return
-        if len(self._last) >= _MAX_KINDS:
-            self._last.clear()
         self._last[kind] = now, 0
         if suppressed:
             message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)

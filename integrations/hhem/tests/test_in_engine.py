@@ -1,4 +1,4 @@
-"""HHEM in an engine: in its helper process as a rule, and as what scores when a budget is spent."""
+"""HHEM in an engine: in its helper process as a rule."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from submitted import a_record, record_of
 
 from ragspan.exceptions import RecordError
-from ragspan.record_json import MAX_JSON
+from ragspan.records import MAX_JSON
 from ragspan_nats.message import ENCODING, MESSAGE_ID, BrokerMessage, message_of
 
 

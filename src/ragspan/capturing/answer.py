@@ -11,10 +11,9 @@ from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, Message, ToolRequest, is_abandonment, note_error
-from ragspan.record_json import MAX_CONTEXTS
 from ragspan.records import (
+    MAX_CONTEXTS,
     AnswerStatus,
-    Background,
     Capture,
     Generation,
     RagRecord,
@@ -94,6 +93,7 @@ class Answer:
             _log.report(f"no {name}", "an answer has no %r: set its question, contexts and response", name)
         contexts = None if self.contexts is None else _readable(self.contexts)
         generations = _guarded(_prompted, self.prompt, record) or ()
+        background = given_items(self.background, MAX_CONTEXTS)
         if self._recorded:
             contexts = [*(contexts or ()), *self._recorded]
         parts = []
@@ -106,7 +106,7 @@ class Answer:
                 question=self.question,
                 contexts=None if contexts is None else tuple(contexts),
                 response=self.response,
-                background=_guarded(_background, self.background) or (),
+                background=_guarded(as_background, self.background if background is None else background) or (),
                 generations=generations,
                 prompts_seen=bool(generations),
             ),
@@ -164,11 +164,7 @@ def _steps_of(records: Sequence[RagRecord]) -> dict[str, Any]:
 
 
 def _prompted(prompt: str | Iterable[Any] | None, record: RagRecord) -> tuple[Generation, ...]:
-    """The call of a model with a prompt that the program shows; it takes as long as the answer.
-
-    Raises:
-        ConfigurationError: a message has no role and text.
-    """
+    """The call of a model with a prompt that the program shows; it takes as long as the answer."""
     if prompt is None:
         return ()
     text = text_of(prompt)
@@ -311,11 +307,6 @@ def _readable(given: Any) -> list[RetrievedContext] | None:
         return None
     found = [context for item in items for context in _guarded(as_contexts, [item]) or ()]
     return found if found or not items else None
-
-
-def _background(given: Any) -> tuple[Background, ...]:
-    items = given_items(given, MAX_CONTEXTS)
-    return as_background(given if items is None else items)
 
 
 def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:

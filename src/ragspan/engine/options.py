@@ -94,9 +94,8 @@ class Options(ProcessorOptions):
     def why_not(self, metric: str, record: RagRecord, span: SpanAnchor | None, facts: Facts) -> str | None:
         """The reason why the metric of this name does not score the record; None if it does.
 
-        A share is chosen by trace id, so that a metric scores all answers of a trace or none. All metrics go by the same draw:
-        what a metric with a lower share scores, those with a higher one score as well. `span` is the answer's, if an emitter has
-        one, else the record's parent decides; `facts` are for the conditions.
+        All metrics go by the same draw of the trace, `span`'s or else the parent's: what a metric with a lower share scores, those
+        with a higher one score as well. `facts` are for the conditions.
         """
         trace, when = span or record.parent, self.judge_when
         if trace is not None and not trace.sampled and not self.score_unsampled:

@@ -87,10 +87,7 @@ class BackgroundProcessor(QueueWorker):
         return self._queue.has_room(size)
 
     def count_error(self, place: str) -> None:
-        """Count something that went wrong before `submit`; `place` is one of few names, and shows in `stats().errors`.
-
-        Never raises, and may be called from wherever `submit` may.
-        """
+        """Count what went wrong before `submit`, by one of few names, for `stats().errors`. May be called from wherever `submit` may."""
         call_guarded(self._queue.record_error, place)
 
     def flush(self, timeout: float = 10.0) -> bool:

@@ -71,10 +71,7 @@ class RecordQueue(ReentrantCriticalSection):
         """Bytes that wait or are in work."""
 
     def wait_until_out(self, deadline: Deadline) -> bool:
-        """Wait for everything that was submitted before; False if some of it is not out by then.
-
-        False at once inside a step, for whose end this would wait.
-        """
+        """Wait for everything that was submitted before; False if some of it is not out by then, and at once inside a step."""
         submitted, pause = self.stats.submitted, _FIRST_LOOK
         while not self.is_held_here:
             if not self._is_left(submitted):

@@ -18,9 +18,9 @@ from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.sources import BAD, GOOD
 from ragspan.evaluate.tables import Table, TableRow
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.record_json import plain_entries
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, as_contexts
 from ragspan.redaction import RedactionError, redact_from, redacted
+from ragspan.safe_copy import kept_entries
 
 _T = TypeVar("_T")
 Row: TypeAlias = Mapping[str, Any]
@@ -179,7 +179,7 @@ class RecordReader:
             response=self._read("answer", values, cell_text),
             record_id=self._read("id", values, identifier_of) or f"row-{row}",
             framework="table",
-            metadata=groups | (plain_entries(metadata) if isinstance(metadata, dict) else {}),
+            metadata=groups | (kept_entries(metadata) if isinstance(metadata, dict) else {}),
             retrievals=(search,) if found else (),
         )
 

@@ -296,11 +296,9 @@ def _with_edges(part: str, text: str, span: Span, *, lacks_head: bool, lacks_tai
         end = mask.end()
         tail = part[end : end + _EDGE]
         return start, end + next((size for size in range(len(tail), 2, -1) if tail.startswith(text[-size:])), 0)
-    while end < len(part) and part[end].isalnum() and part[end - 1].isalnum():
+    while end < len(part) and not part[end].isspace() and part[max(0, end - _MORE_WORDS) : end + 1] in text:
         end += 1
-    mark = part[end : end + 1]
-    is_mark = mark.strip() and not mark.isalnum() and part[max(0, end - _MORE_WORDS) : end + 1] in text
-    return start, end + bool(is_mark)
+    return start, end
 
 
 def _distance(wanted: Sequence[str], words: Sequence[str]) -> int | None:

@@ -8,7 +8,6 @@ from typing import Any
 from ragspan import field_names
 from ragspan.config import retrieval_tools
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
-from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext
 from ragspan.request.contents import (
     Document,
@@ -24,7 +23,7 @@ from ragspan.request.contents import (
     tool_messages,
 )
 from ragspan.request.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
-from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.safe_copy import Snapshot, kept_entries
 
 _MAX_DOCUMENTS = 1000
 _MAX_DEPTH = 6
@@ -45,8 +44,8 @@ class SeenDocuments:
         self.queries: list[str] = []  # what was searched with, or may have been
         for each in tree.chain_of_requests:
             _add_searches(each)
-            self.unreadable: dict[int, Step] = {}
-            """Search results that only the program may read, by identity; of the request itself, as all below."""
+            self.unreadable: list[Step] = []
+            """Searches whose results only the program may read; of the request itself, as all below."""
             self.empty_search = each.found_nothing
             self.has_earlier_documents = False  # a prompt's history held documents of earlier turns
             self._models: list[ModelStep] = []
@@ -83,8 +82,6 @@ class SeenDocuments:
             texts = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
             self.queries += [text for text in texts if isinstance(text, str)]
         else:
-            if isinstance(step.inputs, Opaque) and step.inputs.identity in self.unreadable:
-                step.consumed = step.inputs.identity
             self._see_all(step.inputs)
 
     def _end(self, step: Step) -> None:
@@ -108,7 +105,6 @@ class SeenDocuments:
                 fields = given.values() if type(given) is dict else ()
                 texts = [given] if isinstance(given, str) else [each for each in fields if isinstance(each, str)]
                 self.queries += [text for text in texts if text is given or text in written]
-            self.unreadable.pop(step.consumed, None)
         if type(output) is dict:  # other empty lists are plans, notes, errors
             self.empty_search |= any(output.get(name) == [] for name in field_names.CONTEXTS)
         elif (
@@ -130,7 +126,7 @@ class SeenDocuments:
 
     def _end_search(self, step: SearchStep, documents: Snapshot) -> None:
         if not isinstance(documents, list):
-            self.unreadable[documents.identity if isinstance(documents, Opaque) else id(documents)] = step
+            self.unreadable.append(step)
         elif not documents:
             self.empty_search = True
         else:
@@ -138,7 +134,7 @@ class SeenDocuments:
             items = (Document(item, None, {}) if isinstance(item, str) else item for item in documents)
             found = [pair for pair in map(scored_document, items) if pair is not None]
             step.found = self._see(found, ranked=not step.inside_search)
-            self.unreadable = {key: inner for key, inner in self.unreadable.items() if not inner.is_within(step)}
+            self.unreadable = [inner for inner in self.unreadable if not inner.is_within(step)]
 
     def _see_all(self, inputs: Snapshot) -> None:
         """Note the documents that a step was called with."""
@@ -169,7 +165,7 @@ class SeenDocuments:
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
-    metadata = plain_entries(document.metadata)
+    metadata = kept_entries(document.metadata)
     return RetrievedContext(
         text=document.text,
         id=document.id,

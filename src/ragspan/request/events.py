@@ -39,9 +39,7 @@ class ModelStart(NamedTuple):
 
 
 class RerankStart(NamedTuple):
-    """The payload is the documents that it is given."""
-
-    name: str
+    name: str  # the payload is the documents that it is given
     query: str | None = None
     model: str | None = None
     top_k: int | None = None
@@ -49,9 +47,7 @@ class RerankStart(NamedTuple):
 
 
 class SynthesisStart(NamedTuple):
-    """The payload is the documents that it is given."""
-
-    name: str
+    name: str  # the payload is the documents that it is given
 
 
 _STEPS: Mapping[type, type[Step]] = {

@@ -187,17 +187,11 @@ class _Cutter:
     def _mark_template(self, number: int, text: str) -> None:
         """What a prompt template was filled with: around documents it is what a formatter wrote."""
         marks = self._texts.marks_of(number)
-        bare = bytearray(marks)
-        given = self._filled[text]
-        for match in self._prompts.held.get(number, ()):
-            if match.text in self._document_texts and match.text in given:
-                bare[match.start : match.end] = bytes(match.end - match.start)
-        for value in dict.fromkeys(given):
+        for value in dict.fromkeys(self._filled[text]):
             if len(value.strip()) < _MIN_VALUE or value in self._document_texts:
                 continue
             for start, end in _spans(text, value)[:1]:
-                bare[start:end] = bytes(end - start)
-                if Source.DOCUMENT in marks[start:end]:
+                if Source.DOCUMENT in marks[start:end] or value in self._known:
                     self._claim(number, Source.METADATA, (start, end))
                 elif any(
                     value.strip() == one.strip() or (len(one) >= 2 * _MIN_VALUE and one in value) for one in self._data
@@ -205,9 +199,6 @@ class _Cutter:
                     self._claim(number, Source.DATA, (start, end))
                 else:  # it does not become a part of the template
                     marks[start:end] = marks[start:end].translate(_UNKNOWN)
-        if (first := bare.find(Source.DOCUMENT)) >= 0:  # the template itself writes documents: their lines
-            after = text.find("\n", bare.rfind(Source.DOCUMENT))
-            self._claim(number, Source.METADATA, (text.rfind("\n", 0, first) + 1, len(text) if after < 0 else after))
 
     def _mark_tool(self, number: int, turn: Turn, text: str) -> None:
         """A tool's result, without what a model inside it said, and what it repeats of what models wrote into calls."""

@@ -10,7 +10,6 @@ from typing import Any
 from ragspan import field_names
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
-from ragspan.record_json import plain_entries
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall
 from ragspan.request.contents import Call, Document, PayloadMessage
 from ragspan.request.documents import SeenDocuments, context_of, text_or_none
@@ -26,7 +25,7 @@ from ragspan.request.tree import (
     SynthesisStep,
     ToolStep,
 )
-from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.safe_copy import Opaque, Snapshot, kept_entries
 from ragspan.turns import give_turn
 
 _MAX_OF_A_KIND = 100
@@ -68,7 +67,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         session_id=_first_of(tree.metadata, field_names.SESSION),
         user_id=_first_of(tree.metadata, field_names.USER),
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
-        metadata={key: one for key, one in plain_entries(tree.metadata).items() if not key.startswith(_TRACING)},
+        metadata={key: one for key, one in kept_entries(tree.metadata).items() if not key.startswith(_TRACING)},
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
         is_agent=tree.metadata.get("ls_integration") == "langchain_create_agent"
@@ -224,15 +223,12 @@ class _StepRecords:
 
 
 def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[Step]) -> SearchStep | None:
-    """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed with it."""
+    """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed as it did."""
     inside = [step for step in searches if step.is_within(tool)]
-    if len(inside) != 1 or any(step.is_within(tool) for step in others):
+    if len(inside) != 1 or any(step.is_within(tool) for step in others) or tool.error != inside[0].error:
         return None
-    search = inside[0]
-    if tool.error is not None:
-        return search if search.error == tool.error else None
     result = tool.result if isinstance(tool.result, str) else ""
-    return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
+    return inside[0] if all(entry in tool.shown or entry.text in result for entry in inside[0].found) else None
 
 
 def _request(call: Call) -> ToolRequest:

@@ -30,36 +30,41 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def filled_texts(tree: RequestTree) -> FilledTexts:
-    """What the prompt templates of a request, and of those that it continues, were filled with."""
-    filled: dict[str, list[str]] = {}
+    """What the prompt templates of a request, and of those that it continues, were filled with, as far as it stands there."""
+    given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
     for step in (step for each in tree.chain_of_requests for step in each.steps):
         if isinstance(step.output, FilledPrompt):
-            given = step.inputs if step.late_inputs is None else step.late_inputs
-            is_texts = isinstance(given, list) and all(isinstance(each, str) for each in given)
-            values = list(given.values()) if isinstance(given, dict) else given if is_texts else [given]
-            for part in prompt_of(step.output.messages, None):
-                if part.role != "ai":
-                    texts = [text for value in values for text in _written_of(value, part.text)]
-                    filled[part.text] = [*filled.get(part.text, ()), *texts]
+            own = step.inputs if step.late_inputs is None else step.late_inputs
+            is_texts = isinstance(own, list) and all(isinstance(each, str) for each in own)
+            values = own.values() if isinstance(own, dict) else own if is_texts else [own]
+            given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
+    filled: dict[str, list[str]] = {}
+    for messages, values in given.values():
+        texts = {text: text.strip() for value in values for text in _texts_of(value) if text.strip()}
+        others = [value for value in values if isinstance(value, (dict, list))]
+        for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
+            written = [text for text, bare in texts.items() if bare in prompt]
+            written += [text for value in others for text in _written_of(value, prompt)]
+            filled.setdefault(prompt, []).extend(written)
     return filled
 
 
-def _written_of(value: Snapshot, prompt: str) -> Iterator[str]:
-    """What a prompt may have of a value: a text, those of a document, and a list or dictionary as Python or JSON writes it."""
-    if isinstance(value, str):
-        texts = [value]
-    elif isinstance(value, Document):  # a template is filled with it by the names of its fields
-        texts = [value.text, *(text for text in value.metadata.values() if isinstance(text, str))]
-    elif isinstance(value, (dict, list)) and len(prompt) <= _MAX_LENGTH:
-        try:
-            written = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2)]
-            whole = next((text for text in [*written, str(value)] if text in prompt), None)
-        except TypeError:  # it holds messages, say
-            whole = None
-        texts = [text for _, text in _leaves(value, "") if text in prompt] if whole is None else [whole]
-    else:
-        texts = []
-    yield from (text for text in texts if text.strip())
+def _texts_of(value: Snapshot) -> list[str]:
+    """A text, or those of a document: a template is filled with it by the names of its fields."""
+    own = [value.text, *value.metadata.values()] if isinstance(value, Document) else [value]
+    return [text for text in own if isinstance(text, str)]
+
+
+def _written_of(value: Snapshot, prompt: str) -> list[str]:
+    """What a prompt has of a list or dictionary: as Python or JSON writes it, or else its texts."""
+    if len(prompt) > _MAX_LENGTH:
+        return []
+    try:
+        written = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2)]
+        whole = next((text for text in [*written, str(value)] if text in prompt), None)
+    except TypeError:  # it holds messages, say
+        whole = None
+    return [text for _, text in _leaves(value, "") if text in prompt] if whole is None else [whole]
 
 
 def data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:

@@ -45,7 +45,6 @@ class Step:
     inputs: Snapshot = OPAQUE
     output: Snapshot = OPAQUE
     late_inputs: Snapshot = None  # inputs that came with its end, as a stream's do
-    consumed: int = 0  # identity of the unread search result that it was given
     noted: ErrorReport | None = None  # the error that ended it
     inside_search: bool = field(init=False)
 

@@ -82,10 +82,13 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) ->
     """
     tree = tree_of(_read(log), around)
     models = tree.all_of(ModelStep)
+    prompts: dict[Step, list[PayloadMessage]] = {}
     for step in list(tree.steps):
         if isinstance(step.output, FilledPrompt) and not step.output.messages and step.parent is not None:
-            messages = [part for model in models if model.is_within(step.parent) for part in model.messages]
-            step.output.messages = messages or [PayloadMessage("human", "\n\n".join(texts_in(step.inputs)))]
+            if step.parent not in prompts:
+                own = [part for model in models if model.is_within(step.parent) for part in model.messages]
+                prompts[step.parent] = own
+            step.output.messages = prompts[step.parent] or [PayloadMessage("human", "\n\n".join(texts_in(step.inputs)))]
         elif isinstance(step, SynthesisStep) and step.inputs == [] and not any(each.is_within(step) for each in models):
             tree.found_nothing = True
             filtered = RerankStep(name="", parent=step, started_ns=step.started_ns, is_filter=True)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ragspan.exceptions import RecordError
-from ragspan.record_json import MAX_JSON, check_size
-from ragspan.records import RagRecord
+from ragspan.records import MAX_JSON, RagRecord, check_size
 
 MESSAGE_ID = "Nats-Msg-Id"
 """The stream recognizes a message that it already has by this header."""

@@ -18,8 +18,7 @@ from ragspan.config import Settings
 from ragspan.engine.threads import Deadline
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
-from ragspan.record_json import MAX_JSON
-from ragspan.records import RagRecord
+from ragspan.records import MAX_JSON, RagRecord
 from ragspan.redaction import RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of

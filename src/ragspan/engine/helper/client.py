@@ -75,11 +75,7 @@ class HelperClient:
         return None
 
     async def score(self, number: int, record: RagRecord) -> Outcome | None:
-        """The outcome of the metric with this number; None if no helper can be started now.
-
-        Raises:
-            JudgeError: helpers died over it, or the outcome does not pickle.
-        """
+        """The outcome of the metric with this number; None if no helper can be started now. A `JudgeError` if helpers died over it."""
         session = session_of(record)
         packed = session.get_or_make(self, lambda: (next(self._sessions), record.to_json().encode()))
         try:
