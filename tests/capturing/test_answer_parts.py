@@ -46,6 +46,17 @@ def test_a_program_may_say_that_no_context_reaches_the_prompt(sink):
     ] * 3
 
 
+def test_contexts_where_no_answer_is_captured_are_warned_of_once_a_minute(caplog, monkeypatch):
+    for _ in range(3):
+        ragspan.record_contexts(["nobody's secret"])
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    ragspan.record_contexts(["nobody's secret"])
+
+    [line] = caplog.messages
+    assert "ragspan.capture" in line
+    assert "secret" not in line
+
+
 def test_dictionaries_of_a_store_are_contexts(sink):
     with ragspan.capture(sink=sink) as answer:
         answer.contexts = [{"text": "Card payments settle within two days.", "id": 7, "score": 0.5, "url": "a.html"}]

@@ -28,6 +28,7 @@ def test_what_is_set_is_shown_but_no_secret(examined):
     [
         ("RAGSPAN_SAMPLE_RATE", "2", "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
         ("RAGSPAN_JUDGE", "gpt-4o", "there is no judge 'gpt-4o'"),
+        ("RAGSPAN_METRICS", "faithfullness", "RAGSPAN_METRICS: there is no metric 'faithfullness' here; did you mean"),
         ("RAGSPAN_REDACT", "no_such_module:mask", "No module named 'no_such_module'"),
     ],
 )

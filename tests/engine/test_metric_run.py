@@ -32,6 +32,21 @@ def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, c
 
 
 @pytest.mark.parametrize(
+    ("status", "message", "said"),
+    [
+        (401, "HTTP 401: no such key (check it)", "Error: HTTP 401: no such key (check it); ragspan doctor shows why"),
+        (503, "HTTP 503: 'a text'", "Error (HTTP 503); ragspan doctor shows why"),
+        (None, "Connection error. (refused)", "Error: Connection error. (refused); ragspan doctor shows why"),
+    ],
+)
+def test_the_log_has_a_judges_words_where_they_can_quote_no_text(fakes, make_engine, caplog, status, message, said):
+    error = JudgeError("Error", message, outage=True, status=status)
+    fakes.score(make_engine(fakes.CallingMetric(lambda _: raise_(error), "bad")))
+
+    assert caplog.messages == [f"metric bad failed with {said}"]
+
+
+@pytest.mark.parametrize(
     ("error", "failure"),
     [
         (JudgeError("RateLimitError", "no"), MetricFailure(error_type="RateLimitError", message="no")),

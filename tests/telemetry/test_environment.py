@@ -83,6 +83,18 @@ def test_an_exporter_that_is_not_installed_is_an_error_that_says_what_there_is(s
         providers_from_environment()
 
 
+def test_an_endpoint_without_its_exporter_is_an_error_that_names_the_endpoint_and_the_extra(set_variables, monkeypatch):
+    monkeypatch.setattr("ragspan.telemetry.environment.entry_points", lambda **_: [])
+    set_variables(EXPORTER_OTLP_ENDPOINT="http://localhost:4318")
+
+    with pytest.raises(
+        ConfigurationError, match=r'^OTEL_EXPORTER_OTLP_ENDPOINT asks.*pip install "ragspan\[otlp\]"'
+    ) as told:
+        providers_from_environment()
+    assert "TRACES_EXPORTER" not in str(told.value)
+    assert "did you mean" not in str(told.value)
+
+
 @pytest.mark.parametrize("name", ["EXPORTER_OTLP_PROTOCOL", "EXPORTER_OTLP_TRACES_PROTOCOL"])
 def test_a_protocol_that_nobody_knows_is_an_error_that_names_it(set_variables, name):
     set_variables(TRACES_EXPORTER="otlp", **{name: "smoke signals"})

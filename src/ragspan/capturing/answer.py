@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
+from ragspan.config import is_enabled
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, Message, ToolRequest, is_abandonment, note_error
 from ragspan.records import (
@@ -274,7 +275,7 @@ def record_contexts(contexts: Iterable[Any]) -> None:
     """Say that these contexts reach the prompt of the answer that is being made.
 
     For documents that no callback shows: a store searched inside a function, a prompt built by hand. Works inside a
-    `ragspan.capture` block and inside any chain, engine or agent with a ragspan handler; elsewhere it does nothing.
+    `ragspan.capture` block and inside any chain, engine or agent with a ragspan handler; elsewhere it only logs a warning.
 
     Args:
         contexts: strings, `RetrievedContext`s, documents of a framework, or dictionaries with a text, in prompt order.
@@ -285,6 +286,12 @@ def record_contexts(contexts: Iterable[Any]) -> None:
     answer = enclosing_answer()
     if answer is not None:
         answer.record_contexts(readable)
+    elif _guarded(is_enabled):
+        _log.report(
+            "outside",
+            "record_contexts was called where no answer is captured, so it has no effect: call it inside a chain, engine or "
+            "agent that ragspan handles, or inside `with ragspan.capture(...)`",
+        )
 
 
 def enclosing_answer() -> Answer | None:

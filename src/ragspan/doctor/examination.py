@@ -26,7 +26,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
 from ragspan.judges.judge_protocols import Judge
 from ragspan.judges.presets import PRESETS
-from ragspan.metrics.metric_catalogue import judge_from
+from ragspan.metrics.metric_catalogue import judge_from, metric_part
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.telemetry.environment import sdk_is_disabled
@@ -58,6 +58,8 @@ def _findings(timeout: float) -> Iterator[Finding]:
             if settings.enabled and settings.sink is None:
                 for name in set(settings.emitters) - {"otel", "console"}:
                     emitter_class(name)
+                for name in settings.metrics:
+                    metric_part(name, "RAGSPAN_METRICS: ")
                 judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
         except ConfigurationError as error:
             wrong.append(misuse("settings", error))

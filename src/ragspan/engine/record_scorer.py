@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 
 from ragspan.config import deployment_environment
@@ -30,6 +31,8 @@ from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 from ragspan.turns import give_turn
 
+_ABOUT_ACCESS = re.compile(r"HTTP 40[14]: |Connection error\. \(|Request timed out\.")
+"""How our clients' messages on a key, an address or a network begin: the endpoint has read no text that it could quote."""
 _WORKER_ERROR = MetricFailure(
     error_type="worker_error", message="the record was dropped while it was scored", outage=True
 )
@@ -201,9 +204,12 @@ class RecordScorer:
             self._log.count("metric")
             # A service that is down, or a model that is too small, fails all metrics at once: one line for them.
             kind, advice = ("outage", "; ragspan doctor shows why") if outcome.outage else (f"metric {name}", "")
+            status = f" (HTTP {outcome.status})" if outcome.status else ""
             if outcome.message in PROBLEMS:
                 kind, advice = outcome.message, f": {outcome.message}"
-            self._log.report(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
+            elif outcome.outage and _ABOUT_ACCESS.match(outcome.message):
+                advice, status = f": {outcome.message}{advice}", ""
+            self._log.report(kind, "metric %s failed with %.100s%s%s", name, outcome.error_type, status, advice)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             self._self_metrics.judged(name, judge, run.seconds, run.usage)

@@ -78,7 +78,7 @@ def scored_share(
     worst, best = ((counts["supported"] + more) / len(verdicts) for more in (0, unsure))
     is_open = unsure == len(verdicts) or worst < metric.threshold <= best
     if is_open and any(one.verdict == "unsure" and one.probability is None for one in verdicts):
-        return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {len(verdicts)} {what} could be either")
+        return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {len(verdicts)} {what} could be supported or not")
     told = {"supported": 1.0, "unsupported": 0.0}
     counted = [value for one in verdicts if (value := told.get(one.verdict, one.probability)) is not None]
     return metric.scored(

@@ -120,7 +120,7 @@ def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
     unsupported = [verdict for verdict in verdicts if verdict.verdict == "unsupported"]
     unsure = [verdict for verdict in verdicts if verdict.verdict == "unsure"]
     if not unsupported and unsure:
-        return f"{len(unsure)} of {len(verdicts)} claims could be either{why(unsure[0])}."
+        return f"{len(unsure)} of {len(verdicts)} claims could be supported or not{why(unsure[0])}."
     if not unsupported:
         weakest = min(verdicts, key=lambda verdict: math.inf if verdict.probability is None else verdict.probability)
         return f"No unsupported claim was found ({len(verdicts)} compared){why(weakest)}."

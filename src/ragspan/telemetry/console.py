@@ -124,7 +124,9 @@ def _reason_of(outcome: Outcome) -> str:
     """Why there is no score, in one of few words."""
     if isinstance(outcome, NotApplicable) and outcome.reason == "answer_error" and outcome.detail:
         return f"answer_error: {outcome.detail}"
-    return outcome.error_type if isinstance(outcome, MetricFailure) else getattr(outcome, "reason", "")
+    if isinstance(outcome, MetricFailure):
+        return f"{outcome.error_type} (HTTP {outcome.status})" if outcome.status else outcome.error_type
+    return getattr(outcome, "reason", "")
 
 
 def shortened(text: str, length: int = _MAX_SHOWN) -> str:

@@ -138,6 +138,9 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
     asking, candidates = f"OTEL_{signal.upper()}_EXPORTER", [name]
     if name == "otlp":
+        if variable(asking) is None:
+            names = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+            asking = next(filter(variable, names), asking)
         is_grpc = re.search(rf":{GRPC_PORT}(/|$)", endpoint(signal) or "") is not None
         candidates = sorted(_BY_PROTOCOL.values(), reverse=not is_grpc)
         for by_protocol in ("OTEL_EXPORTER_OTLP_PROTOCOL", f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL"):
@@ -146,9 +149,10 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
                 asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
     if found := [installed[candidate] for candidate in candidates if candidate in installed]:
         return found[0]
+    guess = "" if name == "otlp" else meant(name, ["otlp", *installed])
     raise ConfigurationError(
-        f"{asking} asks for the exporter {candidates[0]!r}, but none is installed{meant(name, ['otlp', *installed])}; there "
-        f"are: {', '.join(sorted(installed)) or 'none'}; for otlp: pip install 'ragspan[otlp]', and for its protocol grpc: "
+        f"{asking} asks for the exporter {candidates[0]!r}, but none is installed{guess}; there are: "
+        f'{", ".join(sorted(installed)) or "none"}; for otlp: pip install "ragspan[otlp]", and for its protocol grpc: '
         "pip install opentelemetry-exporter-otlp-proto-grpc"
     )
 
