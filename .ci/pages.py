@@ -15,6 +15,8 @@ from typer.main import get_command
 from ragspan.cli import app
 from ragspan.config import VARIABLES
 from ragspan.judges.presets import PRESETS
+from ragspan_nats.command import app as nats_worker
+from ragspan_receiver.command import app as receiver
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -36,9 +38,12 @@ def settings() -> Iterator[str]:
 
 
 def commands() -> Iterator[str]:
-    """The commands of the core; a command of an integration's is on that integration's page."""
+    """The commands; of the worker, which integrations bring, the names of the options only."""
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         yield from _command(f"ragspan {name}", command)
+        if name == "worker":
+            yield f"\nOptions, which `ragspan worker --help` explains:\n\n- records: {_names(nats_worker)}\n"
+            yield f"- traces: {_names(receiver)}\n\n"
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -49,9 +54,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
         return
     arguments = [f"<{one.name}>" for one in command.params if one.param_type_name == "argument"]
     yield f"\n## {name}\n\n`{' '.join([name, *arguments])}`: {_sentence(command.help)}\n"
-    options = [
-        one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"
-    ]
+    options = _options(command)
     if options:
         yield "\n| option | meaning |\n| --- | --- |\n"
     for option in options:
@@ -62,6 +65,14 @@ def _command(name: str, command: Any) -> Iterator[str]:
         )
         yield f"| `{', '.join(option.opts)}{value}` | {_sentence(option.help)} |\n"
     yield "\n"
+
+
+def _options(command: Any) -> list[Any]:
+    return [one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"]
+
+
+def _names(program: Any) -> str:
+    return ", ".join(f"`{one.opts[0]}`" for one in _options(get_command(program)))
 
 
 def _sentence(text: str | None) -> str:
