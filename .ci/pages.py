@@ -38,12 +38,13 @@ def settings() -> Iterator[str]:
 
 
 def commands() -> Iterator[str]:
-    """The commands; of the worker, which integrations bring, the names of the options only."""
+    """The commands; the options of the worker are those of the integrations."""
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         yield from _command(f"ragspan {name}", command)
         if name == "worker":
-            yield f"\nOptions, which `ragspan worker --help` explains:\n\n- records: {_names(nats_worker)}\n"
-            yield f"- traces: {_names(receiver)}\n\n"
+            for title, program in (("Records from NATS", nats_worker), ("Traces", receiver)):
+                yield f"\n{title}:\n"
+                yield from _options(get_command(program))
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -54,7 +55,13 @@ def _command(name: str, command: Any) -> Iterator[str]:
         return
     arguments = [f"<{one.name}>" for one in command.params if one.param_type_name == "argument"]
     yield f"\n## {name}\n\n`{' '.join([name, *arguments])}`: {_sentence(command.help)}\n"
-    options = _options(command)
+    yield from _options(command)
+
+
+def _options(command: Any) -> Iterator[str]:
+    options = [
+        one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"
+    ]
     if options:
         yield "\n| option | meaning |\n| --- | --- |\n"
     for option in options:
@@ -65,14 +72,6 @@ def _command(name: str, command: Any) -> Iterator[str]:
         )
         yield f"| `{', '.join(option.opts)}{value}` | {_sentence(option.help)} |\n"
     yield "\n"
-
-
-def _options(command: Any) -> list[Any]:
-    return [one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"]
-
-
-def _names(program: Any) -> str:
-    return ", ".join(f"`{one.opts[0]}`" for one in _options(get_command(program)))
 
 
 def _sentence(text: str | None) -> str:
