@@ -15,6 +15,8 @@ from typer.main import get_command
 from ragspan.cli import app
 from ragspan.config import VARIABLES
 from ragspan.judges.presets import PRESETS
+from ragspan_nats.command import app as nats_worker
+from ragspan_receiver.command import app as receiver
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -36,9 +38,13 @@ def settings() -> Iterator[str]:
 
 
 def commands() -> Iterator[str]:
-    """The commands of the core; a command of an integration's is on that integration's page."""
+    """The commands; the options of the worker are those of the integrations."""
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         yield from _command(f"ragspan {name}", command)
+        if name == "worker":
+            for title, program in (("Records from NATS", nats_worker), ("Traces", receiver)):
+                yield f"\n{title}:\n"
+                yield from _options(get_command(program))
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
@@ -49,6 +55,10 @@ def _command(name: str, command: Any) -> Iterator[str]:
         return
     arguments = [f"<{one.name}>" for one in command.params if one.param_type_name == "argument"]
     yield f"\n## {name}\n\n`{' '.join([name, *arguments])}`: {_sentence(command.help)}\n"
+    yield from _options(command)
+
+
+def _options(command: Any) -> Iterator[str]:
     options = [
         one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"
     ]

@@ -39,6 +39,9 @@ def test_the_output_has_the_rows_and_a_finished_run_may_be_resumed(rows, judge, 
 
     assert list(result_lines(ResultFile(output))) == list(result_lines(evaluation))
     assert again.summary == evaluation.summary
+    assert (evaluation.resumed, again.resumed) == (0, 4)
+    assert "4 rows evaluated by" in str(again)
+    assert ", 4 of them in an earlier run, " in str(again)
     assert [path.name for path in tmp_path.iterdir()] == [output.name]
 
 
@@ -130,6 +133,10 @@ def test_frames_have_a_line_for_each_row(judge):
     assert list(rows.join(frame["faithfulness_label"])["faithfulness_label"])[2] == "pass"
     assert list(frame["model"]) == ["x", "y", "x"]
     assert evaluation.by_dimension["model"]["x"]["faithfulness"].scored == 1
+    lines = [line.split() for line in str(evaluation).splitlines()]
+    assert ["model", "metric", "mean", "scored", "passed"] in lines
+    assert ["x", "faithfulness", "1.000", "1", "100%"] in lines
+    assert ["y", "faithfulness", "-", "0", "-"] in lines
 
     empty = evaluate(rows[:0], METRICS, judge=judge)
     assert (empty.rows, len(empty.to_pandas())) == (0, 0)

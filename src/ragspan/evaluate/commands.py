@@ -77,7 +77,9 @@ def evaluate(
     judge: Judge = None,
     judge_share: _Share = None,
     limit: Annotated[int | None, Option(metavar="N", help="Only the first rows.", min=1)] = None,
-    output: Annotated[File, _output(help="The rows with their scores.")] = None,
+    output: Annotated[
+        File, _output(help="The rows with their scores; without --resume they replace an earlier result.")
+    ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an earlier run, and judge again what failed.")] = False,
     report: Annotated[File, Option(metavar="FILE.html", help="A report to look at.")] = None,
     compare: _Compare = None,

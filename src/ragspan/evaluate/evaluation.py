@@ -69,6 +69,8 @@ class Evaluation:
     """Of all judging, also that of an earlier run that this one resumed."""
     seconds: float = 0.0
     """The duration of this run."""
+    resumed: int = 0
+    """Rows that were taken over from an earlier run, and not judged again."""
     stream: Callable[[], Iterator[EvaluatedRow]] = lambda: iter(())
 
     def __str__(self) -> str:
@@ -227,12 +229,11 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     """The table of figures, the worst responses, and what was done."""
     figures = text_table("metric", "mean", "median", "min", "max", "std", "scored", "passed")
     for one in evaluation.summary.values():
-        numbers = (one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
-        passed = f"{one.passed / one.labelled:.0%}" if one.labelled else "-"
-        passed += f" of {one.labelled:,}" if 0 < one.labelled < one.scored else ""
-        shown = ("-" if number is None else f"{number:.3f}" for number in numbers)
-        figures.add_row(one.metric, *shown, f"{one.scored:,}", passed)
+        figures.add_row(
+            one.metric, *_cells(one, one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
+        )
     yield figures
+    yield from _groups(evaluation)
     yield from share_lines(evaluation)
     if with_worst and evaluation.failing:
         failing: dict[str | None, EvaluatedRow] = {}  # each response once
@@ -254,12 +255,29 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     yield _headline(evaluation)
 
 
+def _groups(evaluation: Evaluation) -> Iterator[Table]:
+    for column, values in evaluation.by_dimension.items():
+        groups = text_table(column, "metric", "mean", "scored", "passed")
+        for value, found in values.items():
+            for one in found.values():
+                groups.add_row(value, one.metric, *_cells(one, one.mean))
+        yield groups
+
+
+def _cells(one: MetricSummary, *numbers: float | None) -> list[str]:
+    """The numbers, how many rows are scored, and the share of the labelled ones that passes."""
+    passed = f"{one.passed / one.labelled:.0%}" if one.labelled else "-"
+    passed += f" of {one.labelled:,}" if 0 < one.labelled < one.scored else ""
+    return [*("-" if number is None else f"{number:.3f}" for number in numbers), f"{one.scored:,}", passed]
+
+
 def text_table(*headings: str) -> Table:
     """An empty table of Rich's."""
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        is_name = heading == "metric"
-        found.add_column(heading, justify="left" if is_name else "right", no_wrap=is_name, overflow="fold")
+    for place, heading in enumerate(headings):
+        is_metric = heading == "metric"
+        is_name = is_metric or not place
+        found.add_column(heading, justify="left" if is_name else "right", no_wrap=is_metric, overflow="fold")
     return found
 
 
@@ -288,6 +306,7 @@ def _headline(evaluation: Evaluation) -> str:
     elif evaluation.judged:
         text += f": {', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.items())}"
         text += " (some by more than one)" if sum(evaluation.judged.values()) > evaluation.rows else ""
+    text += f", {evaluation.resumed:,} of them in an earlier run" if evaluation.resumed else ""
     text += f", {evaluation.bad_row_count:,} unreadable" if evaluation.bad_row_count else ""
     text += f", {evaluation.seconds:,.0f} s"
     usage = evaluation.usage

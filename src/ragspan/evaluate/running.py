@@ -173,8 +173,9 @@ class Run:
                     waiting.popleft()
                     if isinstance(done, EvaluatedRow) and done is not before:
                         self.writer.add(done)
+                    elif isinstance(done, EvaluatedRow):
+                        self.resumed += done.row <= self.writer.last_row
                     self.counts.add(done)
-                    self.resumed += done.row <= self.writer.last_row and done is before
         finally:
             tasks = [task for _, task in waiting]
             for task in tasks:

@@ -133,6 +133,7 @@ def evaluate(
             label_name=label_column if isinstance(label_column, str) else "label",
             columns=reader.columns_read,
             judge_share=share,
+            resumed=run.resumed,
             stream=writer.rows,
         )
 
