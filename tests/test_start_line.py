@@ -70,3 +70,18 @@ def test_it_is_said_once_for_all_processes_of_a_program(tmp_path, option, times)
 
     assert done.stdout.split() == ["done", "done"]
     assert done.stderr.count("ragspan: answers of ") == times
+
+
+@pytest.mark.slow
+def test_a_program_that_fails_under_ragspan_run_shows_its_own_traceback_alone(tmp_path):
+    program = tmp_path / "app.py"
+    program.write_text("1 / 0\n")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "ragspan.cli", "run", "-q", program], capture_output=True, text=True, check=False
+    )
+
+    traceback = done.stderr[done.stderr.index("Traceback") :]
+    assert done.returncode == 1
+    assert traceback.count("File ") == 1
+    assert "ZeroDivisionError" in traceback

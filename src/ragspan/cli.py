@@ -121,10 +121,14 @@ def run(
         else:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever the program raises
-        sys.excepthook(type(error), error, error.__traceback__)  # as of `python app.py`
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename in _OUR_FRAMES:
+            trace = trace.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)  # as of `python app.py`
         raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
 
 
+_OUR_FRAMES = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
 _AT_START = str(Path(__file__).parent / "at_start")
 
 

@@ -178,6 +178,16 @@ def test_traceloop_tells_what_a_stream_was_called_with_when_it_ends() -> None:
     assert (record.question, record.response) == (QUESTION, ANSWER)
 
 
+def test_messages_as_langchain_writes_them_in_dictionaries_are_read() -> None:
+    asked = {"messages": [{"type": "human", "data": {"content": QUESTION}}]}
+    told = {"messages": [*asked["messages"], {"type": "ai", "data": {"content": ANSWER}}]}
+    workflow = {"traceloop.span.kind": "workflow", "traceloop.entity.input": json.dumps({"inputs": asked})}
+    chain = span(1, None, "invoke_workflow", **workflow, **{"traceloop.entity.output": json.dumps({"outputs": told})})
+    record = only([chain, MODEL])
+
+    assert (record.question, record.response) == (QUESTION, ANSWER)
+
+
 def test_without_prompts_it_is_not_known_which_documents_a_model_was_given() -> None:
     record = only([AGENT, SEARCH, span(3, 1, "chat")])
 
