@@ -76,6 +76,13 @@ async def test_a_written_equation_is_computed(result, label):
 RIGHT = [  # the context, and a right response that once was taken for a wrong one
     ("The fee is 49 euros a month.", "For eleven months you pay 539 euros."),
     ("Delivery takes two weeks.", "Delivery takes 14 days."),
+    (
+        "Six study rooms can be booked for two hours at a time, free of charge.",
+        "Six study rooms can be booked for two hours at a time.",
+    ),
+    ("Returns are free of charge within 30 days.", "Within 30 days returns are possible."),
+    ("Members can borrow ten books at no extra cost.", "Members can borrow ten books."),
+    ("You can cancel at any time with no penalty.", "You can cancel at any time."),
     ("The World Health Organization recommends the vaccine.", "The WHO recommends the vaccine."),
     ("Shops in Korea close at 10 pm.", "Korean shops close at 22:00."),
     ("Do not take more than 8 tablets a day.", "Take at most 8 tablets a day."),

@@ -18,6 +18,7 @@ more where only a negation differs."""
 _AS_GOOD = 0.95  # a clause that agrees, and scores this share of the best one, is support
 _ALIKE, _MOST_ALIKE = 0.5, 0.7
 """The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
+_DENIED = 2  # words behind a negation that it is about
 _LONGEST, _REACH = 10, 8
 """Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
 _PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
@@ -44,6 +45,7 @@ class _Match(NamedTuple):
     clause: Clause
     near: Near
     opposed: list[tuple[str, str]]  # a word of the claim with its opposite in the context
+    is_clear: bool  # each side has the words that the other denies
 
 
 def find_opposition(claim: Claim) -> Finding | None:
@@ -56,7 +58,7 @@ def find_opposition(claim: Claim) -> Finding | None:
         if len(clause.own) < fewest or not matches:
             continue
         best = max(matches, key=lambda match: match[:2])
-        if not best.disagrees or best.share < (enough if best.opposed else enough + _SURER):
+        if not (best.disagrees and best.is_clear) or best.share < (enough if best.opposed else enough + _SURER):
             continue
         words = {word for word, _ in best.opposed}
         # Another sentence that fits nearly as well has the claim's own words, or a clause that agrees.
@@ -97,7 +99,22 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
         ended = 0 if opposed or not question else len((clause.own ^ other.own) & english().ending)
         turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended
-        yield _Match(shared + len(opposed) + 0.3 * held, turns % 2 == 1, shared / rest, other, near, opposed)
+        said_other = frozenset(word for pair in opposed for word in pair)
+        is_clear = _holds_denied(claim.facts, clause, other, said_other) and _holds_denied(
+            facts, other, clause, said_other
+        )
+        yield _Match(shared + len(opposed) + 0.3 * held, turns % 2 == 1, shared / rest, other, near, opposed, is_clear)
+
+
+def _holds_denied(facts: Facts, clause: Clause, facing: Clause, opposed: frozenset[str]) -> bool:
+    """Whether the facing clause has a word that each negation of the clause denies: of the next two; else of the first one."""
+    there = facing.own | facing.inherited | opposed
+    for negation in clause.negations:
+        heads = [word for word in facts.keys[negation + 1 : clause.end] if word in clause.own][:_DENIED]
+        heads = heads or [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
+        if there.isdisjoint(heads):
+            return False
+    return True
 
 
 # Who does what to whom, and what comes first or is more
