@@ -64,7 +64,7 @@ def assessments_of(mlflow, scored):
 
 def test_every_score_is_one_assessment_of_the_answers_span(mlflow, scored):
     assert assessments_of(mlflow, scored) == Counter(
-        (trace_id(one), f"{one.span.span_id:016x}", metric, outcome.label or outcome.value, outcome.value)
+        (trace_id(one), f"{one.span.span_id:016x}", metric, outcome.label or round(outcome.value, 4), outcome.value)
         for one in scored
         for metric, outcome in one.outcomes.items()
     )
