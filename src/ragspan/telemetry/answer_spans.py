@@ -104,7 +104,7 @@ def _fail(span: Span, kind: str | None, error: ErrorReport | None, at_ns: int, c
     if error is None or not (content.allows(hidden_as="inputs") and content.allows(hidden_as="outputs")):
         return
     about = {semconv.EXCEPTION_TYPE: clean_name(error.type), semconv.EXCEPTION_MESSAGE: error.message}
-    span.add_event("exception", encodable(about), timestamp=at_ns)
+    span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
 
 
 def add_evaluation(

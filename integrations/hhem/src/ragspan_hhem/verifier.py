@@ -13,7 +13,7 @@ from ragspan.arguments import FLAG, SHARE, TEXT, WHOLE, whole
 from ragspan.judges import ClaimVerdict, Detector
 from ragspan.records import RagRecord
 from ragspan_hhem.batching import BatchComputer
-from ragspan_hhem.model import MODEL, REFERENCE_PAIRS, REVISION, ModelChoice, load
+from ragspan_hhem.model import MODEL, REVISION, ModelChoice, load
 from ragspan_hhem.prompt import Pair
 
 _LEAST_TOKENS = 128  # the prompt itself takes some twenty
@@ -42,8 +42,6 @@ class HHEMVerifier(Detector):
 
     cpu_bound = False  # it waits for its own thread
     languages = frozenset({"en"})
-    reference_pairs = REFERENCE_PAIRS
-    _is_checked = True  # `load` checks it
     model: str = MODEL
     """A name on the hub, or a folder with `model.safetensors` and, from google/flan-t5-base, `tokenizer.json`."""
     revision: str = REVISION

@@ -88,11 +88,6 @@ class Receiver:
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ragspan-intake")
 
     @property
-    def is_stopped(self) -> bool:
-        """It takes no spans any more."""
-        return self._stopped.is_set()
-
-    @property
     def is_ready(self) -> bool:
         """It takes spans: not while traces are at their bounds, or wait for more than some seconds to be handed on."""
         try:

@@ -25,7 +25,7 @@ from ragspan.records import RagRecord, as_contexts
 
 _NOT_THERE = 0.5
 _SURE = 0.6
-"""The least probability with which a document supports a claim that the contexts do not: see `benchmarks/causes.py`."""
+"""The least probability with which a document supports a claim that the contexts do not."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,35 @@
+"""Where ragspan computes beside requests, it lets other threads go first after a short stretch."""
+
+import time
+
+import pytest
+
+from ragspan import turns
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The pauses that are made from now on."""
+    made = []
+    monkeypatch.setattr(time, "sleep", made.append)
+    return made
+
+
+def compute(seconds=0.002):
+    began = time.thread_time()
+    while time.thread_time() - began < seconds:
+        pass
+
+
+def test_others_get_a_turn_after_a_stretch_of_computing_and_not_before(pauses):
+    turns.enable_turns()
+    turns.give_turn()
+    pauses.clear()
+
+    turns.give_turn()
+    assert not pauses
+
+    compute()
+    turns.give_turn()
+    assert len(pauses) == 1
+    assert 0 < pauses[0] < 0.001
