@@ -80,7 +80,7 @@ def test_without_the_right_certificates_nothing_is_published(make_broker, make_s
     sink = make_sink(access, retry_timeout=1.0)
     submit(sink, a_record())
     assert sink.stats().dropped == {"broker_unavailable": 1}
-    assert f"the broker at {HOST}:{broker.port} cannot be used" in caplog.text
+    until(lambda: f"the broker at {HOST}:{broker.port} cannot be used" in caplog.text, what="the line that says why")
     assert "SECRET" not in caplog.text
 
 
