@@ -122,7 +122,7 @@ def without_quotes(score: Score) -> str | None:
             if any(one.verdict == "unsure" for one in evidence):
                 counts += f"; {_counted('unsure', [one.verdict == 'unsure' for one in evidence], unit)}"
         case Vote() | Rating() if score.judge == "overlap":
-            counts = None  # they are all equal, so to count them says nothing
+            pass  # they are all equal, so to count them says nothing
         case Vote():
             counts = f"{sum(vote.grounded for vote in evidence)} of {len(evidence)} votes find the response grounded"
         case Rating():
