@@ -71,8 +71,6 @@ class Prompt:
     code: str
     """Of its quotations."""
     material: str
-    contexts: tuple[str, ...]
-    """The part of each context that is shown."""
     share_shown: float
     """Of the characters of the record's texts, 0..1."""
     once: AskedOnce = field(default_factory=AskedOnce)
@@ -115,6 +113,5 @@ def lay_out(record: RagRecord, max_context_chars: int) -> Prompt:
     return Prompt(
         code=code,
         material="\n\n".join(blocks),
-        contexts=tuple(contexts),
         share_shown=seen / whole if whole else 1.0,
     )
