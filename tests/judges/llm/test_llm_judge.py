@@ -14,7 +14,6 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import (
     ClaimVerdict,
     ContextRating,
-    ContextVerdict,
     ItemQuestion,
     ItemVerdict,
 )
@@ -119,7 +118,7 @@ async def test_opinions_on_claims_and_contexts_are_counted(scripted, super_bowl)
     _, _, utilization, faithfulness = await scores_of(judge, super_bowl, metrics=(*FOUR[:3], lenient))
 
     assert [verdict.verdict for verdict in faithfulness.evidence] == ["supported", "supported", "unsure"]
-    assert [verdict.useful for verdict in utilization.evidence] == [True, False, False]
+    assert [context.value for context in utilization.evidence] == [1, 0, 0]
 
 
 async def test_thirty_claims_take_two_requests(scripted, super_bowl):
@@ -315,8 +314,7 @@ async def test_each_context_is_useful_or_not_and_holds_all_a_part_or_nothing_of_
     )
 
     assert await judge.judge_usefulness(super_bowl) == [
-        ContextVerdict(index=index, useful=useful, explanation="because")
-        for index, useful in enumerate((True, False, True))
+        ContextRating(index=index, value=value, explanation="because") for index, value in enumerate((1, 0, 1))
     ]
     assert await judge.rate_context_relevance(super_bowl) == [
         ContextRating(index=index, value=value, explanation="because") for index, value in enumerate((1.0, 0.5, 0.0))

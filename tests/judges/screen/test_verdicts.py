@@ -202,7 +202,7 @@ async def test_an_answer_that_covers_more_is_more_complete_and_what_it_leaves_ou
 async def test_contexts_that_were_used_are_told_from_others(judge):
     record = RagRecord(question="When did the Eiffel Tower open?", contexts=[TOWER, MUSEUM], response=COPIED)
 
-    assert [one.useful for one in await judge.judge_usefulness(record)] == [True, False]
+    assert [one.value for one in await judge.judge_usefulness(record)] == [1, 0]
     first, second = await judge.measure_utilization(record)
     assert 0 < first.value < 1
     assert second.value == 0
