@@ -60,16 +60,6 @@ class ClaimVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ContextVerdict:
-    """Whether the response uses one context."""
-
-    index: int
-    """0-based, into the record's contexts."""
-    useful: bool
-    explanation: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ContextRating:
     """One rating of a context, from 0 (nothing) to 1 (all of it); the question says what is rated."""
 
@@ -77,15 +67,6 @@ class ContextRating:
     """0-based, into the record's contexts."""
     value: float
     explanation: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClaimSupport:
-    """Which further document supports a claim that the contexts do not support."""
-
-    claim: str
-    document: int | None
-    """0-based, into the documents of the question; None if none supports the claim."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,8 +153,8 @@ class Judge(Verifier, Protocol):
         """
         ...
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        """One verdict a context, by index: does the response use it?"""
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
+        """One rating a context, by index: 1 if the response uses it, 0 if it does not."""
         ...
 
 

@@ -19,7 +19,6 @@ from ragspan.judges.judge_protocols import (
     ClaimVerdict,
     Completion,
     ContextRating,
-    ContextVerdict,
     ItemQuestion,
     ItemVerdict,
     Rating,
@@ -39,7 +38,7 @@ from ragspan.records import RagRecord
 _CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
 _LEAST_RECENT, _MOST_RECENT = 3, 60
 _LEAST_ALIKE = 0.6
-_RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
+_VALUES: Final = {"useful": 1.0, "not_useful": 0.0, "full": 1.0, "partial": 0.5, "none": 0.0}
 _POLLED: Final[Mapping[str, str]] = {
     "vote_adherence": "grounding",
     "rate_completeness": "completeness",
@@ -129,12 +128,14 @@ class LLMJudge:
         return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in found[:votes]]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        found = (await self._answered(record, "rate_completeness", ratings)).polled()
-        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
+        return await self._ratings(record, "rate_completeness", ratings)
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        found = (await self._answered(record, "rate_answer_relevance", ratings)).polled()
-        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
+        return await self._ratings(record, "rate_answer_relevance", ratings)
+
+    async def _ratings(self, record: RagRecord, name: str, wanted: int) -> list[Rating]:
+        found = (await self._answered(record, name, wanted)).polled()
+        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:wanted]]
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         prompt, first = self._prompt(record), await self._answered(record, "verify_claims", 1)
@@ -160,24 +161,27 @@ class LLMJudge:
             for index, one in found
         ]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        found = (await self._answered(record, "judge_usefulness", 1)).numbered()
-        return [
-            ContextVerdict(index=at, useful=one.verdict == "useful", explanation=one.reasoning) for at, one in found
-        ]
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
+        return await self._rated(record, "judge_usefulness")
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        found = (await self._answered(record, "rate_context_relevance", 1)).numbered()
-        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=one.reasoning) for at, one in found]
+        return await self._rated(record, "rate_context_relevance")
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its text that the response uses, as the model estimates it."""
-        found = (await self._answered(record, "measure_utilization", 1)).numbered()
-        return [ContextRating(index=index, value=one.value, explanation=one.reasoning) for index, one in found]
+        return await self._rated(record, "measure_utilization")
 
     async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
         found = (await self._answered(record, question.key, question)).numbered()
         return [ItemVerdict(index=index, verdict=one.verdict, explanation=one.reasoning) for index, one in found]
+
+    async def _rated(self, record: RagRecord, name: str) -> list[ContextRating]:
+        found = (await self._answered(record, name, 1)).numbered()
+        values = (one.value if isinstance(one, parts.NumberedValue) else _VALUES[one.verdict] for _, one in found)
+        return [
+            ContextRating(index=index, value=value, explanation=one.reasoning)
+            for (index, one), value in zip(found, values, strict=True)
+        ]
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
