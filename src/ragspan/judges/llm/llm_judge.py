@@ -263,12 +263,11 @@ class LLMJudge:
                 charge(completions)
             return completions
 
-        if self._is_thorough and not prompt.is_cached:
-            async with prompt.first:
-                if not prompt.is_cached:
-                    completions = await post()
-                    prompt.is_cached = True
-                    return completions
+        async with prompt.first:
+            if self._is_thorough and not prompt.is_cached:
+                completions = await post()
+                prompt.is_cached = True
+                return completions
         return await post()
 
 
