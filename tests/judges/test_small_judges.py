@@ -77,7 +77,7 @@ async def test_lettucedetects_server_marks_parts_of_all_claims_in_one_request(na
 
 async def test_the_generative_form_quotes_parts_at_an_address_of_openais_protocol(named, fake_openai, record):
     spans = [{"text": "900 km", "category": "contradiction", "subcategory": "numerical"}]
-    replies(fake_openai, {"": f"```json\n{json.dumps({'hallucinated_spans': spans})}\n```"})
+    replies(fake_openai, {"": f"```json\n{json.dumps({'hallucinated_spans': spans})}```"})
     judge = named("lettucedetect", system="As the card has it.")
 
     assert [one.supported for one in await judge.verify_claims(record, CLAIMS)] == [True, False]

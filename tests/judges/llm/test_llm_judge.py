@@ -308,7 +308,7 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
 
 
 async def test_each_context_is_useful_or_not_and_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, super_bowl):
-    judge, _ = scripted(
+    judge, client = scripted(
         [reply(context_verdicts=each("useful", "not_useful", "useful"))],
         [reply(context_relevance=each("full", "partial", "none"))],
     )
@@ -319,14 +319,16 @@ async def test_each_context_is_useful_or_not_and_holds_all_a_part_or_nothing_of_
     assert await judge.rate_context_relevance(super_bowl) == [
         ContextRating(index=index, value=value, explanation="because") for index, value in enumerate((1.0, 0.5, 0.0))
     ]
+    assert [request["n"] for request in client.requests] == [1, 1], "one verdict for each"
 
 
 async def test_the_use_of_a_context_is_a_share_of_its_text(scripted, reply, super_bowl):
     findings = [{"number": n, "reasoning": "because", "value": value} for n, value in ((2, 0), (1, 0.4), (3, 1))]
-    judge, _ = scripted([reply(context_use=findings)])
+    judge, client = scripted([reply(context_use=findings)])
 
     ratings = await judge.measure_utilization(super_bowl)
 
+    assert client.requests[0]["n"] == 1
     assert [(rating.index, rating.value) for rating in ratings] == [(0, 0.4), (1, 0.0), (2, 1.0)]
 
 
