@@ -23,7 +23,7 @@ def a_finding(**changes):
 def test_a_check_that_hangs_is_left_behind():
     released, threads = threading.Event(), []
 
-    [found] = within(0.05, "judge", lambda: threads.append(threading.current_thread()) or released.wait(60) and [])
+    [found] = within(0.05, "judge", lambda: threads.append(threading.current_thread()) or (released.wait(60) and []))
 
     released.set()
     assert [thread.daemon for thread in threads] == [True], "the program ends without it"
