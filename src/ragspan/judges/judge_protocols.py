@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
-from ragspan.exceptions import JudgeError
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -97,12 +96,6 @@ CANNOT_TELL = "cannot_tell"
 NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE, CANNOT_TELL})
 """Types of a `JudgeError` after which the metric does not apply: there are more contexts than the judge can judge one by
 one, the texts are in languages that it cannot compare, or its means do not suffice to tell."""
-
-
-def require_few_contexts(count: int, most: int) -> None:
-    """Raise if there are more contexts than a judge can judge one by one: the metric does not apply."""
-    if count > most:
-        raise JudgeError(TOO_MANY_CONTEXTS, f"the judge can judge only {most} of {count} contexts one by one")
 
 
 class Named(Protocol):
