@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.main import get_command as command_of
 
-from ragspan.doctor.judges_command import judges
+from ragspan.doctor import judges
 from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
@@ -72,7 +72,7 @@ def demo(
 
     With OTEL_EXPORTER_OTLP_ENDPOINT the spans go there, too.
     """
-    from ragspan.demo.runner import run_demo
+    from ragspan.demo import run_demo
 
     try:
         run_demo(framework=framework)
@@ -164,7 +164,7 @@ def doctor(
     """
     from rich.console import Console
 
-    from ragspan.doctor import TITLES, Finding, exit_code, shown, verdict
+    from ragspan.doctor import HANGING, TITLES, Finding, exit_code, shown, verdict
     from ragspan.doctor.examination import examine
 
     console = Console(highlight=False)
@@ -176,7 +176,7 @@ def doctor(
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)
-    if any(finding.is_hanging for finding in findings):
+    if any(finding.code == HANGING for finding in findings):
         sys.stdout.flush()
         os._exit(code)  # the interpreter would wait for the check that hangs
     raise typer.Exit(code)

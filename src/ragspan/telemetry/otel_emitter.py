@@ -16,8 +16,8 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.arguments import has_methods
-from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.process import watch_forks
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.answer_spans import add_evaluation, add_steps, interval, start_answer, write_outcomes
