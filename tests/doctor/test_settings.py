@@ -69,7 +69,7 @@ def test_an_address_of_alerts_where_nobody_listens_is_a_warning(examined, refuse
     warned = next(one for one in findings[refused_port] if one.code == "webhook_unreachable")
     assert warned.state == "warning"
     assert warned.found == (
-        f"alerts reach nobody: http://127.0.0.1:{refused_port}/…: no server listens there: connection refused"
+        f"alerts do not arrive: http://127.0.0.1:{refused_port}/…: no server listens there: connection refused"
     )
     assert "webhook_unreachable" not in findings[silent_port].codes()
 

@@ -131,7 +131,7 @@ def _switched_off(settings: Settings | None) -> Iterator[Finding]:
         try:
             socket.create_connection((to.hostname, port), _CONNECTING).close()
         except OSError as error:
-            found = f"alerts reach nobody: {shown_url(known.alert_webhook)}: {cause_of(error) or error}"
+            found = f"alerts do not arrive: {shown_url(known.alert_webhook)}: {cause_of(error) or error}"
             yield Finding("settings", "webhook_unreachable", "warning", found, "correct RAGSPAN_ALERT_WEBHOOK")
     if sampler.endswith("traceidratio"):
         share = variable("OTEL_TRACES_SAMPLER_ARG") or "1"
