@@ -113,7 +113,7 @@ async def scored(when, judge=None, **changes):
     judge = judge or FakeJudge()
     emitter = RecordingEmitter()
     metrics = [ContextAdherence(judge), Faithfulness(judge)]
-    with ScoringEngine(metrics=metrics, emitters=[emitter], judge_when=when) as engine:
+    with ScoringEngine(metrics=metrics, emitters=[emitter], judging="thread", judge_when=when) as engine:
         engine.submit(answer(**changes))
         engine.flush(30)
     return emitter.scored[0].outcomes

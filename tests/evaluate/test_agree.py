@@ -35,6 +35,11 @@ def table(tmp_path):
     return write
 
 
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+
 @pytest.fixture
 def run(command):
     return partial(command, "agree")

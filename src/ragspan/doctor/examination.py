@@ -30,7 +30,7 @@ from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from, metric_part
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import sdk_is_disabled
+from ragspan.telemetry.environment import SDK_IS_OFF, why_no_spans
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _CONNECTING = 2.0  # seconds
@@ -119,7 +119,7 @@ def _switched_off(settings: Settings | None) -> Iterator[Finding]:
     off = (
         ("turned_off", not known.enabled, "RAGSPAN_ENABLED turns ragspan off"),
         ("sample_rate_zero", known.sample_rate == 0, "RAGSPAN_SAMPLE_RATE is 0"),
-        ("sdk_disabled", sdk_is_disabled(), "OTEL_SDK_DISABLED is true"),
+        ("sdk_disabled", why_no_spans() == SDK_IS_OFF, SDK_IS_OFF),
         ("sampler_keeps_none", sampler.endswith("always_off"), f"OTEL_TRACES_SAMPLER is {sampler}"),
     )
     for code, is_off, words in off:

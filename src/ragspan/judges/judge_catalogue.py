@@ -7,12 +7,11 @@ follows the first colon of the name, if anything does, and with the options by n
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from ragspan.arguments import texts_in
+from ragspan.arguments import meant, texts_in
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -110,27 +109,20 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
 
 def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], Sequence[str]]:
     """What makes the judge, and what it is called with besides the options."""
+    from ragspan import judges
+
     if kind == EMBEDDED and not rest:
-        from ragspan.judges.screen import OverlapJudge
-
-        return OverlapJudge, ()
+        return judges.OverlapJudge, ()
     if kind in _SMALL:
-        from ragspan.judges.small_judges import SmallJudge
-
-        return SmallJudge, (kind, rest)
+        return judges.SmallJudge, (kind, rest)
     if kind in PRESETS:
-        from ragspan.judges.openai import OpenAIJudge
-
-        return partial(OpenAIJudge, provider=kind), (rest,)
+        return partial(judges.OpenAIJudge, provider=kind), (rest,)
     names = [EMBEDDED, *PRESETS, *part_names(JUDGES), *_SMALL]
     if kind in names:
         return judge_part(kind), [rest] if rest else []
     spelling, _, model = name.replace("/", ":", 1).partition(":")
     families = [one.name for one in PRESETS.values() if not model and spelling.lower().startswith(one.families)]
-    guess = ""
-    if guesses := families or difflib.get_close_matches(spelling.lower(), names, n=1):
-        behind = spelling if families else model or (PRESETS[guesses[0]].example if guesses[0] in PRESETS else "")
-        guess = f"; did you mean {':'.join(filter(None, (guesses[0], behind)))!r}?"
+    guess = f"; did you mean {f'{families[0]}:{spelling}'!r}?" if families else meant(spelling, names)
     shown = [f"{one}:<model>" if one in PRESETS else f"{one}:<address>" if one in _SMALL else one for one in names]
     raise ConfigurationError(
         f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){guess}; there are: {', '.join(shown)}{_install_hint(kind)}"
