@@ -2,21 +2,21 @@
 
     judge_when   = statement (";" statement)*
     statement    = [metric ":"] (rate ["of" condition] | condition)
-    condition    = comparison ("and" comparison)*
+    condition    = "and", "or", "not" and brackets over comparisons
     comparison   = field ("=" | "!=" | "<" | "<=" | ">" | ">=") value
 
-A statement without a metric counts for all. A text may be one of several, `tag=prod|staging`, and `*` stands for any characters. What
-an answer lacks equals nothing and is neither more nor less than anything.
+A statement without a metric counts for all. Values may have quotes, and `*` for any characters. What an answer lacks equals nothing
+and is neither more nor less than anything.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import meant
 from ragspan.exceptions import ConfigurationError
@@ -25,6 +25,8 @@ NOT_MET: Final = "judge_when"
 """The reason of an answer that does not meet the condition."""
 Facts: TypeAlias = Mapping[str, Any]
 """What is known of an answer, by field. A field may have several values; `screen` is missing before the embedded judge has read it."""
+_Node: TypeAlias = tuple[Any, ...]
+"""A condition: `("not", node)`, `("and", nodes)`, `("or", nodes)`, or field, sign, value and the value as a number."""
 _FIELDS: Final = ("tag", "session", "user", "model", "environment", "latency", "screen")
 """Besides `metadata.<key>`. The `screen` is the embedded judge's score of the answer."""
 _ALL: Final = ""
@@ -33,28 +35,11 @@ _UNITS: Final[Mapping[str, Mapping[str, float]]] = {
     "latency": {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0},
     "screen": {"": 1.0, "%": 0.01},
 }
-_ORDER: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_SIGNS: Final[Mapping[str, Callable[[Any, Any], object]]] = {**_ORDER, "=": operator.eq, "!=": operator.ne}
-_STATEMENT: Final = re.compile(r"\s*(?:([^\s=<>!:]+)\s*:)?\s*(?:(\d*\.?\d+)(%?)\s*(?:of\s|\Z))?\s*(.*)", re.DOTALL)
-_AND: Final = re.compile(r"\s+and\s+", re.IGNORECASE)
-_COMPARISON: Final = re.compile(r"([^=<>!]*)([<>]=?|!=|=|)\s*([^=<>!]*)")
-
-
-class _Comparison(NamedTuple):
-    name: str
-    sign: str
-    value: str
-    number: float | None
-    """The value as a number, in the field's first unit."""
-
-    def holds(self, facts: Facts) -> bool:
-        found = facts.get(self.name)
-        values = found if isinstance(found, (list, tuple)) else [] if found is None else [found]
-        if self.name in _UNITS or self.sign in _ORDER:
-            return any(_SIGNS[self.sign](one, self.number) for one in values if isinstance(one, (int, float)))
-        texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
-        patterns = self.value.split("|")
-        return any(fnmatchcase(text, one) for text in texts for one in patterns) is (self.sign == "=")
+_EQUAL: Final = {"=": operator.eq, "==": operator.eq, "!=": operator.ne}
+_SIGNS: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_TOKEN: Final = re.compile(
+    r"""(?P<text>"[^"]*"|'[^']*')|(?P<sign><=|>=|!=|==|=|<|>)|(?P<mark>[();:])|(?P<word>[^\s"'()<>=!;:]+)|(?P<other>\S)|(?P<end>\Z)"""
+)
 
 
 def facts_of(record: Any, environment: str | None = None) -> dict[str, Any]:
@@ -79,37 +64,48 @@ class JudgeWhen:
         name: of the argument or variable, for errors.
 
     Raises:
-        ConfigurationError: the text is wrong; the message shows the part that is.
+        ConfigurationError: the text is wrong; the message shows where.
     """
 
     text: str
     name: str = field(default="judge_when", compare=False)
     rates: dict[str, float] = field(init=False, compare=False, default_factory=dict)
     """The share of answers, by metric."""
-    _conditions: dict[str, list[_Comparison]] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _conditions: dict[str, _Node] = field(init=False, compare=False, repr=False, default_factory=dict)
+    _fields: set[str] = field(init=False, compare=False, repr=False, default_factory=set)
 
     def __post_init__(self) -> None:
-        for statement in self.text.split(";"):
-            metric, rate, percent, rest = re.fullmatch(_STATEMENT, statement).groups(_ALL)  # type: ignore[union-attr]
-            if rate and metric == _ALL:
-                raise self._error(statement, "a rate needs a metric before it; that of all is sample_rate")
+        reading = _Reading(self.text, self.name)
+        while True:
+            begin = reading.at
+            metric = reading.token[0] if reading.kind == "word" and reading.tokens[begin + 1][0] == ":" else _ALL
+            reading.at += 2 * (metric != _ALL)
+            rate = re.fullmatch(r"(\d*\.?\d+)(%?)", reading.token[0])
+            if rate is not None and metric == _ALL:
+                raise reading.error("a rate needs a metric before it; that of all is sample_rate", begin)
             if metric in self._conditions or metric in self.rates:
-                raise self._error(statement, f"{metric or 'all metrics'} have a statement already")
-            if rate:
-                self.rates[metric] = float(rate) / (100 if percent else 1)
+                raise reading.error(f"{metric or 'all metrics'} have a statement already", begin)
+            if rate is not None:
+                self.rates[metric] = float(rate[1]) / (100 if rate[2] else 1)
                 if self.rates[metric] > 1:
-                    raise self._error(statement, "a rate is from 0 to 1, or a percentage")
-            if rest or not rate:
-                compared = [self._comparison(part) for part in _AND.split(rest.strip())]
-                self._conditions[metric] = compared
-                if metric != _ALL and any(one.name == "screen" for one in compared):
+                    raise reading.error("a rate is from 0 to 1, or a percentage")
+                reading.at += 1
+            if rate is None or reading.takes("of"):
+                reading.fields.clear()
+                self._conditions[metric] = reading.any_of()
+                self._fields.update(reading.fields)
+                if metric != _ALL and "screen" in reading.fields:
                     words = "the screen's score decides for all metrics at once: leave the metric out"
-                    raise self._error(statement, words)
+                    raise reading.error(words, begin)
+            if reading.kind == "end":
+                return
+            if not reading.takes(";"):
+                raise reading.error("'and', 'or' or ';' is expected; a value with other signs in it needs quotes")
 
     @property
     def needs_screen(self) -> bool:
         """Whether a condition compares the screen's score."""
-        return any(one.name == "screen" for one in self._conditions.get(_ALL, ()))
+        return "screen" in self._fields
 
     @property
     def metrics(self) -> frozenset[str]:
@@ -118,44 +114,97 @@ class JudgeWhen:
 
     def chooses(self, metric: str, facts: Facts) -> bool | None:
         """Whether an answer is judged by this metric; None where the screen's score decides."""
-        compared = [one for name in (_ALL, metric) for one in self._conditions.get(name, ())]
-        is_known = [one.name != "screen" or "screen" in facts for one in compared]
-        if not all(one.holds(facts) for one, known in zip(compared, is_known, strict=True) if known):
-            return False
-        return True if all(is_known) else None
+        return _holds(("and", [self._conditions[name] for name in (_ALL, metric) if name in self._conditions]), facts)
 
     def allows(self, facts: Facts, screen: float | None) -> bool:
         """Whether an answer is judged that the embedded judge gives this score; None if it gives none."""
-        known = {**facts, "screen": screen}
-        return all(one.holds(known) for one in self._conditions.get(_ALL, ()))
+        return _ALL not in self._conditions or _holds(self._conditions[_ALL], {**facts, "screen": screen}) is True
 
-    def _comparison(self, part: str) -> _Comparison:
-        found = _COMPARISON.fullmatch(part)
-        if found is None or " or " in part:
-            raise self._error(
-                part, "'and' or ';' is expected between two comparisons; one of several is tag=prod|staging"
-            )
-        name, sign, value = map(str.strip, found.groups())
-        if not name:
-            raise self._error(part, "a comparison is expected, such as tag=prod")
+
+def _holds(node: _Node, facts: Facts) -> bool | None:
+    """Whether a condition holds; None where that depends on the screen's score, which is not known yet."""
+    if node[0] == "not":
+        inner = _holds(node[1], facts)
+        return None if inner is None else not inner
+    if node[0] in {"and", "or"}:
+        found, decides = [_holds(one, facts) for one in node[1]], node[0] == "or"
+        return decides if decides in found else None if None in found else not decides
+    name, sign, wanted, number = node
+    if name == "screen" and name not in facts:
+        return None
+    value = facts.get(name)
+    values = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+    if name not in _UNITS and sign in _EQUAL:
+        texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
+        return any(fnmatchcase(text, wanted) for text in texts) is (sign != "!=")
+    return any(_SIGNS[sign](one, number) for one in values if isinstance(one, (int, float)))
+
+
+class _Reading:
+    """A text that is read from its beginning, token by token."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text, self._name = text, name
+        found = [*_TOKEN.finditer(text)]
+        self.tokens = [*found, *found[-1:] * 3]  # the last is the end
+        self.at = 0
+        self.fields: set[str] = set()
+
+    @property
+    def token(self) -> re.Match[str]:
+        return self.tokens[self.at]
+
+    @property
+    def kind(self) -> str | None:
+        return self.token.lastgroup
+
+    def takes(self, text: str) -> bool:
+        is_there = self.kind in {"word", "mark"} and self.token[0].lower() == text
+        self.at += is_there
+        return is_there
+
+    def any_of(self, word: str = "or") -> _Node:
+        parts: list[_Node] = []
+        while not parts or self.takes(word):
+            parts.append(self.any_of("and") if word == "or" else self._single())
+        return word, parts
+
+    def _single(self) -> _Node:
+        if self.takes("not"):
+            return "not", self._single()
+        if self.takes("("):
+            node = self.any_of()
+            if not self.takes(")"):
+                raise self.error("a closing bracket is missing")
+            return node
+        name, at = self.token[0], self.at
+        sign, value = self.tokens[at + 1 : at + 3]
+        if self.kind != "word":
+            raise self.error("a comparison is expected, such as tag=prod")
         if name not in _FIELDS and not re.fullmatch(r"metadata\..+", name):
             known = f"there are {', '.join(_FIELDS)} and metadata.<key>"
-            raise self._error(part, f"there is no field {name!r}{meant(name, _FIELDS)}; {known}")
-        if not sign or not value:
+            raise self.error(f"there is no field {name!r}{meant(name, _FIELDS)}; {known}")
+        if sign.lastgroup != "sign":
             sample = {"latency": ">2s", "screen": "<0.5"}.get(name, "=prod")
-            raise self._error(part, f"{name} needs a sign and a value, such as {name}{sample}")
-        amount = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", value.lower())
+            raise self.error(f"{name} needs a sign and a value, such as {name}{sample}", at + 1)
+        if value.lastgroup not in {"word", "text"}:
+            raise self.error("a value is missing", at + 2)
+        found = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", value[0].lower())
         units = _UNITS.get(name, {"": 1.0})
-        number = float(amount[1]) * units[amount[2]] if amount and amount[2] in units else None
+        number = float(found[1]) * units[found[2]] if found and found[2] in units else None
         if name in _UNITS and number is None:
             wanted = "a time, such as 2s or 500ms" if name == "latency" else "a score from 0 to 1, such as 0.5"
-            raise self._error(part, f"{name} is compared with {wanted}")
-        if sign in _ORDER and (number is None or not (name in _UNITS or name.startswith("metadata."))):
-            raise self._error(part, f"{name} is compared with = and !=; only numbers are more or less")
-        return _Comparison(name, sign, value, number)
+            raise self.error(f"{name} is compared with {wanted}", at + 2)
+        if sign[0] not in _EQUAL and (number is None or not (name in _UNITS or name.startswith("metadata."))):
+            raise self.error(f"{name} is compared with = and !=; only numbers are more or less", at + 1)
+        self.at += 3
+        self.fields.add(name)
+        return name, sign[0], value[0][1:-1] if value.lastgroup == "text" else value[0], number
 
-    def _error(self, part: str, words: str) -> ConfigurationError:
+    def error(self, words: str, at: int | None = None) -> ConfigurationError:
+        """The error with the text, and a mark below the place that is meant."""
+        place = self.tokens[self.at if at is None else at].start()
         return ConfigurationError(
-            f"{self.name} is wrong at {part.strip()!r}: {words}; it should be like 'tag=prod and latency>2s', or "
-            "'tag=prod; faithfulness: 0.1'"
+            f"{self._name} is wrong at character {place + 1}: {words}; it should be like 'tag=prod and latency>2s', or "
+            f"'tag=prod; faithfulness: 0.1'\n    {self._text}\n    {' ' * place}^"
         )

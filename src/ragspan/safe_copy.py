@@ -1,4 +1,4 @@
-"""Copies what the program's objects hold: none of its code runs (but a time zone's), and nothing of it stays alive but texts. All copies are bounded.
+"""Copies what the program's objects hold: none of its code runs, and nothing of it stays alive but texts. All copies are bounded.
 
 Read are texts, numbers, dates, dictionaries, lists and the like, and the attributes in an object's dictionary or slots. All else is
 opaque. Of a subclass of a builtin the base's own methods are called: no `getattr`, `==`, `len`, `str` or iteration of the program's.
@@ -13,6 +13,7 @@ import itertools
 import sys
 import types
 import uuid
+import zoneinfo
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -26,8 +27,8 @@ class_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 """The name of a class, which nobody has overridden."""
 _CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
 _MAX_CLASSES: Final = 4096  # programs may make classes as they go
-_MAX_BITS: Final = 1024  # of an integer: it is no larger than a float may be
 _DESCRIPTORS: Final = frozenset({types.GetSetDescriptorType, types.MemberDescriptorType})
+_MAX_BITS: Final = 1024  # of an integer: it is no larger than a float may be
 _ABSENT: Final = object()
 _NO_FIELDS: Final[dict[str, Any]] = {}
 _TEXT: Final = frozenset({str})
@@ -189,12 +190,19 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
         return None
 
 
+def _read_whole(value: int) -> int | None:
+    number = int.__int__(value)
+    return number if number.bit_length() < _MAX_BITS else None
+
+
+_ZONES: Final = frozenset({type(None), dt.timezone, zoneinfo.ZoneInfo})
 _SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
-    (int, lambda value: whole if (whole := int.__int__(value)).bit_length() < _MAX_BITS else None),
+    (int, _read_whole),
     (float, float.__float__),
-    (dt.datetime, dt.datetime.isoformat),
+    # A zone of the program's own would answer by its own methods.
+    (dt.datetime, lambda value: dt.datetime.isoformat(value) if type(value.tzinfo) in _ZONES else None),
     (dt.date, dt.date.isoformat),
     (uuid.UUID, uuid.UUID.__str__),
     (decimal.Decimal, decimal.Decimal.__str__),
