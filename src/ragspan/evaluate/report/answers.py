@@ -95,17 +95,14 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
     claims = sorted(claims, key=lambda one: _ORDER.index(str(one["verdict"])))[:_CLAIMS_SHOWN]
     scores: list[dict[str, Any]] = []
     for metric, outcome in row.outcomes.items():
+        about: dict[str, Any] = {"state": "not scored"}
         if isinstance(outcome, Score):
-            about: dict[str, Any] = {
-                "state": outcome.label or "scored",
-                "explanation": (outcome.explanation or "")[:1500],
-            }
-            about |= {"threshold": outcome.threshold, "judge": outcome.judge, "value": float(outcome.value)}
-        elif isinstance(outcome, MetricFailure):
-            about = {"state": "not scored", "explanation": outcome.message[:1500], "reason": outcome.error_type}
+            about = {"state": outcome.label or "scored", "value": float(outcome.value)}
+            about |= {"threshold": outcome.threshold, "judge": outcome.judge}
         else:
-            about = {"state": "not scored", "explanation": (outcome.detail or "")[:1500], "reason": outcome.reason}
-        scores.append({"metric": metric, **about})
+            about["reason"] = outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
+        said = next(filter(None, (getattr(outcome, name, None) for name in ("explanation", "message", "detail"))), "")
+        scores.append({"metric": metric, "explanation": said[:1500], **about})
     return {
         "row": row.row,
         "record_id": record.record_id,
