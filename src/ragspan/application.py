@@ -184,7 +184,7 @@ def _emitters(
     if chosen is None and variable("RAGSPAN_EMITTERS"):
         chosen = settings.emitters
     if chosen is None:
-        is_exported = backends or environment.exporter_is_configured() or _application_has_provider()
+        is_exported = backends or environment.exporter_names("traces") or _application_has_provider()
         has_metrics = _is_set(otel_metrics.get_meter_provider()) or environment.exporter_names("metrics")
         is_off = environment.why_no_spans() is not None
         chosen = ["otel"] if is_exported or is_off else ["otel", "console"] if has_metrics else ["console"]
@@ -209,7 +209,7 @@ def own_exporters(emitters: Sequence[Any], backends: Sequence[Any] = ()) -> list
     """
     found: list[SpanExporter] = [backend.span_exporter() for backend in backends]
     makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
-    if makes_own or environment.exporter_is_configured() or _application_has_provider():
+    if makes_own or environment.exporter_names("traces") or _application_has_provider():
         return found
     for writer in emitters:
         if needs_span(writer) and writer not in backends and hasattr(writer, "span_exporter"):
@@ -316,7 +316,7 @@ def _places(emitter: Emitter) -> Iterator[str]:
         yield f"{emitter.name} at {shown_url(emitter.client.endpoint.url)}"
     elif not isinstance(emitter, OTelEmitter):
         yield type(emitter).__name__
-    elif environment.exporter_is_configured():
+    elif environment.exporter_names("traces"):
         for name in environment.exporter_names("traces"):
             address = environment.endpoint("traces") if name.startswith("otlp") else None
             yield shown_url(address) if address else f"the exporter {name}"

@@ -17,7 +17,7 @@ from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
+from ragspan.telemetry.environment import EnvironmentProviders, exporter_names
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _LIKE_SETTINGS = (
@@ -179,7 +179,7 @@ def check_worker(settings: Settings) -> None:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
     # With `spans="scores"` the other emitters write to spans of the application.
     has_spans = settings.spans == "scores" and len(settings.emitters) > 1
-    if not ("console" in settings.emitters or exporter_is_configured() or has_spans):
+    if not ("console" in settings.emitters or exporter_names("traces") or has_spans):
         raise ConfigurationError(
             "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
             "such as http://localhost:4318, or OTEL_TRACES_EXPORTER, or RAGSPAN_EMITTERS=console, which prints them"

@@ -20,7 +20,7 @@ from openinference.semconv.trace import (
 )
 
 from ragspan.engine import DropReason
-from ragspan.telemetry.answer_spans import _ANSWER_KINDS
+from ragspan.telemetry.otel_emitter import ANSWER_KINDS
 from ragspan.telemetry.step_attributes import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ def test_the_fields_of_openinferences_lists_are_those_of_its_package():
     assert expected - whole == set()
 
 
-@pytest.mark.parametrize("kind", ["EVALUATOR", *(kind[1] for kind in (*_ANSWER_KINDS.values(), *KINDS.values()))])
+@pytest.mark.parametrize("kind", ["EVALUATOR", *(kind[1] for kind in (*ANSWER_KINDS.values(), *KINDS.values()))])
 def test_a_kind_is_one_of_openinferences(kind):
     assert kind in {value.value for value in OpenInferenceSpanKindValues}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="runs in `make test-environments`")
@@ -31,7 +33,11 @@ def outputs_of(*sources):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     return [
-        "\n".join(one.get("text") or "".join(one.get("data", {}).get("text/plain", "")) for one in cell.outputs)
+        re.sub(
+            "\x1b[^m]*m",
+            "",
+            "\n".join(one.get("text") or one.get("data", {}).get("text/plain", "") for one in cell.outputs),
+        )
         for cell in notebook.cells
     ]
 

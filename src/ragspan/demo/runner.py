@@ -15,7 +15,7 @@ from ragspan.demo import SCRIPT, AnsweringFramework
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.telemetry.console import ConsoleEmitter
-from ragspan.telemetry.environment import exporter_is_configured
+from ragspan.telemetry.environment import exporter_names
 
 _GROUP = "ragspan_demo"
 _FLUSH_SECONDS = 120.0
@@ -33,7 +33,7 @@ def run_demo(*, framework: str | None = None) -> None:
     """
     settings = Settings.from_environment()
     chosen = _chosen_frameworks(framework)
-    exported = [name for name in settings.emitters if name != "console"] if exporter_is_configured() else []
+    exported = [name for name in settings.emitters if name != "console"] if exporter_names("traces") else []
     configured = configure(emitters=[*exported, ConsoleEmitter(capture_content=True)])
     frameworks: dict[str, AnsweringFramework] = {name: point.load()() for name, point in chosen.items()}
     tracer = trace.get_tracer("ragspan.demo")

@@ -29,7 +29,7 @@ from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from, metric_part
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import sdk_is_disabled
+from ragspan.telemetry.environment import SDK_IS_OFF, why_no_spans
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _PUBLISHING, _LOOKING, _SHUTTING_DOWN = 0.35, 0.45, 0.2  # shares of the time, with a sink
@@ -122,7 +122,7 @@ def _switched_off(settings: Settings | None) -> Iterator[Finding]:
             "RAGSPAN_SAMPLE_RATE is 0",
             "raise it",
         ),
-        "sdk_disabled": (sdk_is_disabled(), "OTEL_SDK_DISABLED is true", "unset it"),
+        "sdk_disabled": (why_no_spans() == SDK_IS_OFF, SDK_IS_OFF, "unset it"),
         "sampler_keeps_none": (sampler.endswith("always_off"), f"OTEL_TRACES_SAMPLER is {sampler}", "unset it"),
     }
     for code, (is_off, words, advice) in off.items():

@@ -24,16 +24,16 @@ from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.judges.judge_protocols import Judge
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.environment import (
     GRPC_PORT,
     HTTP_PORT,
     Signal,
     endpoint,
-    exporter_is_configured,
+    exporter_names,
     providers_from_environment,
     why_no_spans,
 )
+from ragspan.telemetry.otel_emitter import answer_name
 from ragspan.tools import ScoreWriter
 from ragspan.usage import Usage
 
@@ -91,7 +91,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             )
             named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
             writers = [emitter for emitter in named if isinstance(emitter, ScoreWriter)]
-            is_sent = exporter_is_configured()
+            is_sent = bool(exporter_names("traces"))
             if writers and not is_sent:  # as an application does that names no exporter
                 for exporter in own_exporters(writers):
                     providers.tracer_provider.add_span_processor(BatchSpanProcessor(exporter))

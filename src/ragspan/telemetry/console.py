@@ -1,15 +1,20 @@
 """Prints each scored answer as a card, for users who have no tracing tool yet: on a terminal, or in a notebook's cell.
 
-Nothing of it leaves the machine, so a card shows question, response and reasons unless `capture_content` is set to false.
+A cell of Jupyter that asks gets an output of its own, with an id; what comes later replaces its content, wherever the notebook is then.
+Which cell asked follows from when the answer began: cells run one after the other. Nothing of it leaves the machine, so a card shows question, response and reasons unless `capture_content` is set to false.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
+import threading
+import time
+import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TextIO
+from dataclasses import dataclass, field
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -18,7 +23,6 @@ from ragspan.config import Settings
 from ragspan.counted import counted
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import Engine, ScoreEmitter
 from ragspan.telemetry.values import bounded, legible
@@ -26,6 +30,8 @@ from ragspan.telemetry.values import bounded, legible
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 200  # characters of a question or a response
 _MAX_REASON, _MAX_FINDING = 400, 100  # characters of what explains a failing score, and one that passes
+_MOST_CELLS = 100  # that are remembered
+_WAITING = Text("ragspan: the scores of this cell's answers appear here", style="dim")
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
@@ -46,7 +52,9 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
         if self.capture_content is None and Settings.from_environment().capture_content is None:
             self.capture_content = True
         super().__post_init__()
-        self._cells = Cells.of_notebook() if self.file is None else None
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        is_notebook = self.file is None and getattr(shell, "kernel", None) is not None
+        self._cells = _Cells(shell) if is_notebook else None
 
     def is_used_by(self, engine: Engine) -> None:
         """Know in which cell of a notebook this engine's answers were asked for."""
@@ -132,3 +140,52 @@ def _reason_of(outcome: Outcome) -> str:
 def shortened(text: str, length: int = _MAX_SHOWN) -> str:
     """A text on one line, cut if it is longer than `length` characters."""
     return legible(bounded(" ".join(text.split()), length))
+
+
+@dataclass(eq=False)
+class _Cell:
+    began_ns: int
+    submitted: int
+    """Answers that the engines had been given when it began."""
+    cards: list[Text] = field(default_factory=list)
+    output_id: str | None = None
+
+
+class _Cells:
+    """The cells of the notebook whose kernel this process is."""
+
+    def __init__(self, shell: Any) -> None:
+        self._display: Any = importlib.import_module("IPython.display").display
+        self._lock = threading.Lock()
+        self._engines: list[Engine] = []
+        self.watch = self._engines.append
+        """Know of the answers that this engine is given, so that the cell of one has its place."""
+        self._cells = [_Cell(0, 0)]
+        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._end)
+
+    def show(self, card: Text, *, asked_at_ns: int) -> None:
+        """Show a card in the cell that was running at this time."""
+        with self._lock:
+            cell = next((one for one in reversed(self._cells) if one.began_ns <= asked_at_ns), self._cells[0])
+            cell.cards.append(card)
+            self._draw(cell)
+
+    def _begin(self, *_: Any) -> None:
+        with self._lock:
+            self._cells.append(_Cell(time.time_ns(), self._submitted()))
+            del self._cells[:-_MOST_CELLS]
+
+    def _end(self, *_: Any) -> None:
+        """The notebook shows what a cell prints while it runs, so a place for what comes later is made now."""
+        with self._lock:
+            cell = self._cells[-1]
+            if cell.output_id is None and self._submitted() > cell.submitted:
+                self._draw(cell)
+
+    def _submitted(self) -> int:
+        return sum(engine.stats().submitted for engine in self._engines)
+
+    def _draw(self, cell: _Cell) -> None:
+        is_new, cell.output_id = cell.output_id is None, cell.output_id or uuid.uuid4().hex
+        self._display(Text("\n").join(cell.cards or [_WAITING]), display_id=cell.output_id, update=not is_new)

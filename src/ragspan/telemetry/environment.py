@@ -33,6 +33,7 @@ ExporterMaker: TypeAlias = "Callable[[Signal, EntryPoint], Any]"
 
 _BY_PROTOCOL = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 GRPC_PORT, HTTP_PORT = 4317, 4318
+SDK_IS_OFF = "OTEL_SDK_DISABLED is true"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,11 +95,6 @@ def exporters(signal: Signal, make: ExporterMaker | None = None) -> list[Any]:
     return [(make or make_exporter)(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
 
 
-def exporter_is_configured() -> bool:
-    """True if the environment names an exporter of spans, or an OTLP endpoint for them."""
-    return bool(exporter_names("traces"))
-
-
 def exporter_names(signal: Signal) -> Sequence[str]:
     """The names in `OTEL_<SIGNAL>_EXPORTER`. Without it, `otlp` for spans if an endpoint is set, else nothing.
 
@@ -110,21 +106,21 @@ def exporter_names(signal: Signal) -> Sequence[str]:
     return [name.strip() for name in named.split(",") if name.strip() not in {"", "none"}]
 
 
-def sdk_is_disabled() -> bool:
-    return (variable("OTEL_SDK_DISABLED") or "").lower() == "true"  # the only spelling that the SDK takes for true
-
-
 def why_no_spans() -> str | None:
     """The variable that switches spans off, and its value; None if none does."""
-    if sdk_is_disabled():
-        return "OTEL_SDK_DISABLED is true"
+    if (variable("OTEL_SDK_DISABLED") or "").lower() == "true":  # the only spelling that the SDK takes for true
+        return SDK_IS_OFF
     name = "OTEL_TRACES_EXPORTER"
     return f"{name} is {variable(name)}" if variable(name) and not exporter_names("traces") else None
 
 
 def endpoint(signal: Signal) -> str | None:
     """The OTLP endpoint that the environment sets for a signal, unchanged."""
-    return variable(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return variable(*_endpoint_variables(signal))
+
+
+def _endpoint_variables(signal: Signal) -> tuple[str, str]:
+    return f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def exporter_of(signal: Signal, name: str) -> EntryPoint:
@@ -136,11 +132,9 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
         ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    asking, candidates = f"OTEL_{signal.upper()}_EXPORTER", [name]
+    names = (f"OTEL_{signal.upper()}_EXPORTER", *_endpoint_variables(signal))
+    asking, candidates = next(filter(variable, names), names[0]), [name]
     if name == "otlp":
-        if variable(asking) is None:
-            names = (f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-            asking = next(filter(variable, names), asking)
         is_grpc = re.search(rf":{GRPC_PORT}(/|$)", endpoint(signal) or "") is not None
         candidates = sorted(_BY_PROTOCOL.values(), reverse=not is_grpc)
         for by_protocol in ("OTEL_EXPORTER_OTLP_PROTOCOL", f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL"):

@@ -1,7 +1,8 @@
-"""The emitter that writes scores on the trace of their answer.
+"""The emitter that writes scores on the trace of their answer: spans built after the fact from recorded times, events, a histogram.
 
 The providers belong to the application: they are flushed, never shut down. Those that it sets after our engine was made are
-followed: what the API's own defaults give out until then goes to them.
+followed: what the API's own defaults give out until then goes to them. A span starts with the attributes that a sampler may use; the
+others follow, within the limit of attributes.
 """
 
 from __future__ import annotations
@@ -13,23 +14,30 @@ from dataclasses import dataclass
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import Span, TracerProvider
+from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
 from ragspan.arguments import has_methods
 from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
-from ragspan.telemetry.answer_spans import add_evaluation, add_steps, interval, start_answer, write_outcomes
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Engine
 from ragspan.telemetry.environment import why_no_spans
-from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid
+from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid, span_context_of
 from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope
-from ragspan.telemetry.score_attributes import event_attributes, measured
-from ragspan.telemetry.values import encodable
+from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, event_attributes, measured
+from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
+from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 
+ANSWER_KINDS = {
+    True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
+    False: ("invoke_workflow", "CHAIN", semconv.GEN_AI_WORKFLOW_NAME),
+}
+"""Operation, OpenInference's kind and the attribute of the name, of an agent's answers and of others."""
+_ALL_TIME = (0, 2**63 - 1)
 _SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _NO_SPANS = (
     "There is no span to write scores on, and no judge is paid for any: %s. Call ragspan.configure() at the start of the "
@@ -112,7 +120,25 @@ class OTelEmitter(EmitterOptions):
         if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
             self._has_warned = True
             self.log.report("traced_twice", _TRACED_TWICE)
-        span = start_answer(self.tracer, record, self)
+        operation, kind, name = ANSWER_KINDS[record.is_agent]
+        span = self.tracer.start_span(
+            answer_name(record),
+            context=context_with(record.parent),
+            start_time=interval(record)[0],
+            attributes=encodable(
+                {
+                    semconv.OPENINFERENCE_SPAN_KIND: kind,
+                    semconv.GEN_AI_OPERATION_NAME: operation,
+                    name: clean_name(record.name),
+                    semconv.RECORD_ID: record.record_id,
+                    semconv.FRAMEWORK: record.framework,
+                    semconv.ANSWER_STATUS: record.status,
+                    semconv.SESSION_ID: record.session_id,
+                    semconv.GEN_AI_CONVERSATION_ID: record.session_id,
+                    semconv.USER_ID: record.user_id if self.allows() else None,
+                }
+            ),
+        )
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
@@ -154,16 +180,19 @@ class _AnswerSpan:
         return has_span or any(map(is_read, emitter.providers[1:]))
 
     def finish(self, scored: ScoredRecord) -> None:
-        if self.emitter.is_closed:
+        emitter = self.emitter
+        if emitter.is_closed:
             self.abandon()
             return
-        span = self.emitter.unfinished.pop(self, None)
+        span = emitter.unfinished.pop(self, None)
         if span is not None:
             try:
-                write_outcomes(span, scored, self.emitter)
+                set_within_limit(span, answer_attributes(scored, emitter))
+                if scored.record.status == "error":
+                    self._fail(span, scored.record, interval(scored.record)[1])
             finally:
                 self._end(span)
-        elif self.emitter.spans == "scores":
+        elif emitter.spans == "scores":
             self._add_evaluations(scored)
         self._signal(scored, span)
 
@@ -179,20 +208,78 @@ class _AnswerSpan:
 
     def _end(self, span: Span) -> None:
         try:
-            add_steps(self.emitter.tracer, span, self.record, self.emitter)
+            self._add_steps(span)
         except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
             line = "the spans of an answer's steps could not be made: %s"
             self.emitter.log.report("steps", line, type(error).__name__)
         span.end(end_time=interval(self.record)[1])
 
+    def _add_steps(self, answer: Span) -> None:
+        """Add the finished spans of all steps in their order, tools first, each below its tool or else the answer."""
+        spans: list[Span] = []
+        tools = 0
+        for step in self.record.steps:
+            give_turn()
+            started_ns, ended_ns = interval(step, interval(self.record))
+            # A tool can only be inside one that began earlier.
+            is_inside = step.within is not None and 0 <= step.within < tools
+            start, rest = step_attributes(step, self.emitter)
+            span = self.emitter.tracer.start_span(
+                step_name(step),
+                context=context_with(spans[step.within or 0] if is_inside else answer),
+                kind=KINDS[type(step)][2],
+                start_time=started_ns,
+                attributes=encodable(start),
+            )
+            spans.append(span)
+            tools += isinstance(step, ToolCall)
+            failure = None if step.error_type is None else error_type(step.error_type)
+            set_within_limit(span, {semconv.ERROR_TYPE: failure, **rest})
+            if failure is not None:
+                self._fail(span, step, ended_ns)
+            span.end(end_time=ended_ns)
+
+    def _fail(self, span: Span, failed: RagRecord | Step, at_ns: int) -> None:
+        """Give the span the status ERROR, and the message if input and output are both allowed: it may quote them."""
+        span.set_status(StatusCode.ERROR, error_type(failed.error_type))
+        is_shown = self.emitter.allows(hidden_as="inputs") and self.emitter.allows(hidden_as="outputs")
+        if failed.error is not None and is_shown:
+            about = {
+                semconv.EXCEPTION_TYPE: clean_name(failed.error.type),
+                semconv.EXCEPTION_MESSAGE: failed.error.message,
+            }
+            span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
+
     def _add_evaluations(self, scored: ScoredRecord) -> None:
-        target, options = self.span or self.record.parent, self.emitter
+        """Add a finished span for each outcome below the answer's span, with a link to it.
+
+        Its time is the answer's end, not the time of scoring: backends measure a trace from its first start to its last end, and
+        an evaluation a minute later would make the answer look a minute slow.
+        """
+        target, options, (_, ended_ns) = self.span or self.record.parent, self.emitter, interval(scored.record)
         if target is None or not target.sampled or not is_valid(target):
             return
         for metric, outcome in scored.outcomes.items():
             # With `spans="scores"` an answer without scores gets no spans.
-            if options.spans == "answer" or not isinstance(outcome, NotApplicable):
-                add_evaluation(options.tracer, target, scored, metric, options)
+            if options.spans == "scores" and isinstance(outcome, NotApplicable):
+                continue
+            about = {
+                semconv.OPENINFERENCE_SPAN_KIND: "EVALUATOR",
+                semconv.GEN_AI_OPERATION_NAME: "evaluation",
+                semconv.RECORD_ID: scored.record.record_id,
+                semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
+            }
+            span = options.tracer.start_span(
+                clean_name(f"evaluation {metric}"),
+                context=context_with(target),
+                start_time=ended_ns,
+                links=[Link(span_context_of(target))],
+                attributes=encodable(about),
+            )
+            set_within_limit(span, evaluation_attributes(scored, metric, options))
+            if isinstance(outcome, MetricFailure):
+                span.set_status(StatusCode.ERROR, error_type(outcome.error_type))
+            span.end(end_time=ended_ns)
 
     def _signal(self, scored: ScoredRecord, own: Span | None = None) -> None:
         """Send events and measurements that point at the answer's span, or its parent where no backend has it: it is not sampled."""
@@ -210,3 +297,18 @@ class _AnswerSpan:
             if isinstance(outcome, Score):
                 for value, attributes in measured(metric, outcome, scored.asked):
                     emitter.histogram.record(value, encodable({**attributes, **dimensions}), context)
+
+
+def answer_name(record: RagRecord) -> str:
+    """The name of the answer's span."""
+    return clean_name(f"{ANSWER_KINDS[record.is_agent][0]} {record.name}")
+
+
+def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
+    """Start and end in Unix nanoseconds, clamped to `within`, unless that is empty because it was not recorded.
+
+    OpenTelemetry accepts an end before the start, and a negative time fails only when a whole batch is encoded.
+    """
+    earliest, latest = within if within[0] < within[1] else _ALL_TIME
+    started_ns = min(max(timed.started_ns, earliest), latest)
+    return started_ns, min(max(timed.ended_ns, started_ns), latest)

@@ -27,11 +27,8 @@ _TOO_EARLY = "the TracerProvider was shut down before the scores of all answers 
 
 _retrying: weakref.WeakSet[Any] = weakref.WeakSet()
 """The exporters that keep spans: their SDK does not flush an exporter, it only calls `export`."""
-
-
-def flush_as_well(exporter: Any) -> None:
-    """Flush this exporter after the providers, by its `force_flush`."""
-    _retrying.add(exporter)
+flush_as_well = _retrying.add
+"""Flush this exporter after the providers, by its `force_flush`."""
 
 
 def flush_spans(timeout: float) -> bool:
@@ -49,8 +46,7 @@ def flush_all(providers: Iterable[Any], timeout: float, **how: bool) -> bool:
     flushed: list[tuple[Any, dict[str, bool]]] = [
         (one, {}) for one in providers if callable(getattr(one, "force_flush", None))
     ]
-    flushed += [(exporter, how) for exporter in list(_retrying)]
-    for one, options in flushed:
+    for one, options in [*flushed, *((exporter, how) for exporter in list(_retrying))]:
         seconds = min(max(0.0, ends_at - time.monotonic()), _FLUSH)
         try:
             is_done = one.force_flush(int(seconds * 1000), **options) is not False and is_done

@@ -9,10 +9,11 @@ from ragspan.config import ContentPlace
 from ragspan.judges.background import shown_background
 from ragspan.judges.claim_places import locate
 from ragspan.judges.judge_protocols import ClaimVerdict
-from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, ScreenScore
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.step_attributes import text_attributes
 from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
 
 _CODE_JUDGES = (None, "overlap", "hhem", "lettucedetect")
@@ -50,13 +51,11 @@ def answer_attributes(scored: ScoredRecord, options: EmitterOptions) -> Attribut
     found |= {f"{semconv.LABEL}{metric}": score.label for metric, score in scores.items()}
     for metric, score in scores.items():
         found |= _marks(metric, score)
-    if record.question is not None and options.allows(hidden_as="inputs"):
-        found |= {semconv.INPUT_VALUE: record.question, semconv.INPUT_MIME_TYPE: "text/plain"}
-    if record.response is not None and options.allows(hidden_as="outputs"):
-        found |= {semconv.OUTPUT_VALUE: record.response, semconv.OUTPUT_MIME_TYPE: "text/plain"}
+    found |= text_attributes(record.question, "inputs", options)
+    found |= text_attributes(record.response, "outputs", options)
     found |= {f"{semconv.EXPLANATION}{metric}": options.explanation(score) for metric, score in scores.items()}
-    found |= {f"{semconv.CLAIMS}{metric}": claim_map(record, score, options) for metric, score in scores.items()}
     for metric, score in scores.items():
+        found[f"{semconv.CLAIMS}{metric}"] = claim_map(record, score, options)
         found[f"{semconv.JUDGE_OF}{metric}"] = score.judge
         found |= {f"{semconv.DETAIL}{metric}.{name}": figure for name, figure in score.details.items()}
     for index, (metric, score) in enumerate(scores.items()):
@@ -151,15 +150,12 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
     The embedded judge's are of all answers. Those of a judge that is asked about a share say why it was asked.
     """
     was_asked = score.fallback is None and (score.screen is not None or score.usage is not None)
-    values: list[tuple[Score | ScreenScore, Asked | None]] = [(score, asked if was_asked else None)]
-    if score.screen is not None:
-        values.append((score.screen, None))
-    for one, why in values:
+    for one in (score, score.screen) if score.screen is not None else (score,):
         about = {
             semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: one.label,
             semconv.JUDGE: one.judge,
-            semconv.ASKED: why,
+            semconv.ASKED: asked if was_asked and one is score else None,
         }
         yield float(one.value), about
 
@@ -180,9 +176,9 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
         return None
     contexts, background = record.contexts or (), shown_background(record)
     kinds = ["context"] * len(contexts) + [one.kind for one in background]
+    ids = [{} if one.id is None else {"id": clean_name(one.id)} for one in contexts]
     claims = [verdict.claim or "" for verdict in verdicts]
-    texts = [*(one.text for one in contexts), *(one.text for one in background)]
-    places = locate(claims, record.response or "", texts)
+    places = locate(claims, record.response or "", [*(one.text for one in contexts), *(one.text for one in background)])
     found = []
     for verdict, place in zip(verdicts, places, strict=True):
         one: dict[str, Any] = {"claim": bounded(verdict.claim or "", _MAX_CLAIM_CHARS), "verdict": verdict.verdict}
@@ -194,12 +190,8 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
             # The kind of text that has most of the claim's words; not known if none has half, and there are several kinds.
             if place.contexts or len(set(kinds)) == 1:
                 one["ground"] = kinds[place.contexts[0].context if place.contexts else 0]
-            one["contexts"] = []
-            for support in place.contexts:
-                if support.context < len(contexts):
-                    own_id = contexts[support.context].id
-                    known = {} if own_id is None else {"id": clean_name(own_id)}
-                    one["contexts"].append(support._asdict() | known)
+            supports = [support for support in place.contexts if support.context < len(contexts)]
+            one["contexts"] = [support._asdict() | ids[support.context] for support in supports]
         elif verdict.verdict == "unsupported":
             one["ground"] = "none"
         found.append(one)

@@ -89,11 +89,7 @@ class SelfMetrics:
 _engines: weakref.WeakValueDictionary[str, SelfMetrics] = weakref.WeakValueDictionary()
 _COUNTERS = (
     (semconv.METRIC_OUTCOMES, "{outcome}", "What came of scoring, once for each metric and record."),
-    (
-        semconv.METRIC_CAUSES,
-        "{score}",
-        "Scores that fail, by the cause of most claims and the step that lost the support.",
-    ),
+    (semconv.METRIC_CAUSES, "{score}", "Scores that fail, by the main cause and the step that lost the support."),
     (semconv.METRIC_JUDGE_TOKENS, "{token}", "Tokens that judging took: read anew, read from a cache, written."),
     (semconv.METRIC_JUDGE_COST, "{USD}", "What judging cost, where the price is known."),
 )

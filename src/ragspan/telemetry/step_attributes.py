@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from opentelemetry.trace import SpanKind
 
@@ -24,7 +24,6 @@ _MAX_SHOWN_DOCUMENTS = 30  # three attributes each
 _MAX_PASSAGE_CHARS = 2000
 _MAX_MESSAGES = 20  # the last ones: OpenInference has two attributes for each, and more for calls of tools
 _LONGEST_TEXT, _SHORTEST_TEXT = 4096, 128  # characters of a message's text: as many as leave all room in one attribute
-_MAX_REQUESTS = 10
 KINDS: Mapping[type[Step], tuple[str, str, SpanKind]] = {
     ToolCall: ("execute_tool", "TOOL", SpanKind.INTERNAL),
     Retrieval: ("retrieval", "RETRIEVER", SpanKind.CLIENT),
@@ -36,31 +35,13 @@ KINDS: Mapping[type[Step], tuple[str, str, SpanKind]] = {
 
 def step_name(step: Step) -> str:
     """The name of the step's span."""
-    match step:
-        case Retrieval():
-            name = step.data_source_id or step.name
-        case Generation():
-            name = step.model or ""
-        case _:
-            name = step.name
+    source = step.data_source_id if isinstance(step, Retrieval) else None
+    name = step.model or "" if isinstance(step, Generation) else source or step.name
     return clean_name(f"{KINDS[type(step)][0]} {name}".rstrip())
 
 
 def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Attributes]:
     """The attributes of the step's span: those at its start, which samplers see, and the others."""
-
-    def texts(name: str, text: str | None, hidden_as: Any) -> Attributes:
-        """A text under its own name and under OpenInference's names for it and its type."""
-        if text is None or not content.allows(hidden_as=hidden_as):
-            return {}
-        copies = {
-            "inputs": (semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE),
-            "outputs": (semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE),
-        }
-        value, mime_type = copies[hidden_as]
-        mime = "application/json" if text.startswith(("{", "[")) else "text/plain"
-        return {name: text, value: text, mime_type: mime}
-
     operation, kind, _ = KINDS[type(step)]
     start: dict[str, object] = {semconv.OPENINFERENCE_SPAN_KIND: kind, semconv.GEN_AI_OPERATION_NAME: operation}
     rest: dict[str, object]
@@ -69,8 +50,8 @@ def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Att
             start |= {semconv.GEN_AI_TOOL_NAME: step.name, semconv.GEN_AI_TOOL_CALL_ID: step.call_id}
             rest = {
                 semconv.TOOL_NAME: step.name,
-                **texts(semconv.GEN_AI_TOOL_CALL_ARGUMENTS, step.arguments, "inputs"),
-                **texts(semconv.GEN_AI_TOOL_CALL_RESULT, step.result, "outputs"),
+                **text_attributes(step.arguments, "inputs", content, semconv.GEN_AI_TOOL_CALL_ARGUMENTS),
+                **text_attributes(step.result, "outputs", content, semconv.GEN_AI_TOOL_CALL_RESULT),
             }
         case Retrieval():
             start |= {
@@ -81,14 +62,14 @@ def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Att
             }
             rest = {
                 semconv.GEN_AI_RETRIEVAL_DOCUMENTS: json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
-                **texts(semconv.GEN_AI_RETRIEVAL_QUERY_TEXT, step.query, "inputs"),
+                **text_attributes(step.query, "inputs", content, semconv.GEN_AI_RETRIEVAL_QUERY_TEXT),
                 **_documents(semconv.RETRIEVAL_DOCUMENTS, step.contexts, content),
             }
         case Reranking():
             rest = {
                 semconv.RERANKER_TOP_K: step.top_k,
                 semconv.RERANKER_MODEL_NAME: step.model,
-                **texts(semconv.RERANKER_QUERY, step.query, "inputs"),
+                **text_attributes(step.query, "inputs", content, semconv.RERANKER_QUERY),
                 **_documents(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, content),
                 **_documents(semconv.RERANKER_INPUT_DOCUMENTS, step.given, content),
             }
@@ -100,6 +81,23 @@ def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Att
             }
             rest = _of_generation(step, content)
     return start, rest
+
+
+_COPIES = {
+    "inputs": (semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE),
+    "outputs": (semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE),
+}
+
+
+def text_attributes(
+    text: str | None, hidden_as: Literal["inputs", "outputs"], content: ContentPolicy, name: str | None = None
+) -> Attributes:
+    """A text under OpenInference's names for it and its type, and under its own if it has one; none where it is hidden."""
+    if text is None or not content.allows(hidden_as=hidden_as):
+        return {}
+    value, mime_type = _COPIES[hidden_as]
+    mime = "application/json" if text.startswith(("{", "[")) else "text/plain"
+    return {name or value: text, value: text, mime_type: mime}
 
 
 def _of_generation(step: Generation, content: ContentPolicy) -> dict[str, object]:
@@ -173,11 +171,9 @@ def fitted(messages: Sequence[Message]) -> list[Message]:
 
 
 def _cut(message: Message, limit: int) -> Message:
-    requests = (
-        replace(one, arguments=one.arguments and bounded(one.arguments, limit))
-        for one in message.tool_requests[:_MAX_REQUESTS]
-    )
-    return replace(message, text=bounded(message.text, limit), tool_requests=tuple(requests))
+    asked = message.tool_requests
+    requests = tuple(replace(one, arguments=one.arguments and bounded(one.arguments, limit)) for one in asked)
+    return replace(message, text=bounded(message.text, limit), tool_requests=requests)
 
 
 def _as_json(message: Message) -> dict[str, Any]:

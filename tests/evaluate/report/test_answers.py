@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ragspan import NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.report.answers import show_failing
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.metrics import JudgedContext
 
 RESPONSE = "The tower is 330 metres high. It is painted green. It may be old."
 CONTEXTS = [
@@ -24,13 +25,14 @@ CLAIMS = tuple(
 
 
 def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(answered, evaluation_of):
-    verdicts = (ContextVerdict(index=0, useful=True), ContextVerdict(index=1, useful=False))
+    verdicts = tuple(JudgedContext(index=index, id=None, rank=None, value=value) for index, value in enumerate((1, 0)))
     outcomes = {
         "faithfulness": Score(value=0.3, threshold=0.5, evidence=CLAIMS, explanation="green"),
         "context_utilization": Score(value=0.9, threshold=0.5, evidence=verdicts),
         "completeness": NotApplicable(reason="no_question"),
     }
-    (answer,) = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))["answers"]
+    found = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))
+    (answer,) = found["answers"]
 
     marks = [(RESPONSE[mark["start"] : mark["end"]], mark["verdict"]) for mark in answer["response"]["marks"]]
     assert marks == [
@@ -43,6 +45,7 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
     assert (first["useful"], first["name"], second["useful"], second["name"]) == (True, "tower.md", False, "7")
     assert [claim["verdict"] for claim in answer["claims"]] == ["unsupported", "unsure", "supported"]
     assert (answer["finding"], answer["scores"][2]["reason"]) == ("green", "no_question")
+    assert found["not_scored"] == {"completeness": {"no_question": [1]}}
 
 
 def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_by(answered, evaluation_of):

@@ -17,7 +17,7 @@ from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine.sampling import draw
 from ragspan.engine.threads import DaemonThreads, Deadline
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
+from ragspan.telemetry.environment import exporter_names, providers_from_environment
 from ragspan_receiver.grpc_server import GRPCServer
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
@@ -66,7 +66,7 @@ def worker(
     settings = replace(
         settings_with(metrics=metrics, judge=judge), spans="scores"
     )  # the answers' spans are there already
-    if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
+    if settings.sink is None and settings.emitters == ("otel",) and not exporter_names("traces"):
         settings = replace(settings, emitters=_CONSOLE)
     limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
     asyncio.run(_serve(settings, limits, otlp, otlp_grpc))

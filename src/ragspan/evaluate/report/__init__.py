@@ -50,6 +50,7 @@ def write_report(
         TableError: the file cannot be written.
     """
     title = "RAG evaluation" + (f" of {evaluation.source}" if evaluation.source else "")
+    agreed = agreement(evaluation)
     guides = {metric: guide_of(metric) for metric in evaluation.metrics}
     earlier = baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source
     content = {
@@ -59,7 +60,8 @@ def write_report(
         "questions": {metric: guide.question for metric, guide in guides.items() if guide is not None},
         "share": share_lines(evaluation),
         "gates": [{"text": one.trouble or str(one.gate), "held": one.trouble is None} for one in gates],
-        "agreement": agreement(evaluation),
+        "agreement": agreed,
+        "rate": agreed.rate_in_words + "." if agreed and agreed.failures else "",
         "signs": signs_of(evaluation),
         "comparison": None if baseline is None else compare(evaluation, baseline),
         "baseline": earlier or "the baseline",

@@ -15,8 +15,9 @@ from ragspan import field_names
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import locate
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.metrics import JudgedContext
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.text.limits import fair_limit
 
@@ -24,7 +25,7 @@ _MOST_LISTED, _LOWEST_LISTED = 1000, 20
 """Failing answers that a page lists (`ragspan failures` writes all), and answers of the lowest scores where none fails."""
 _WHOLE, _ROOM, _LITTLE_ROOM = 50, 12_000, 900
 """So many answers have room for so many characters, the others for few: the page stays below 2 MB."""
-_CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN = 20, 40, 20
+_CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN, _ROWS_NAMED = 20, 40, 20, 10
 _LEAST_FAILING = 2
 """Failing answers that make a document or a word worth a line."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -42,9 +43,13 @@ _Counts = defaultdict[str, list[int]]
 def show_failing(evaluation: Evaluation) -> dict[str, Any]:
     """All that the page shows of answers. Reads the rows once; where no answer fails it has those of the lowest scores."""
     documents, words = _Counts(lambda: [0, 0]), _Counts(lambda: [0, 0])
+    not_scored: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
 
     def counted() -> Iterator[EvaluatedRow]:
         for row in evaluation.all_rows():
+            for metric, outcome in row.outcomes.items():
+                if not isinstance(outcome, Score) and len(rows := not_scored[metric][_reason(outcome)]) < _ROWS_NAMED:
+                    rows.append(row.row)
             for counts, names in ((documents, _documents(row.record)), (words, _words(row.record.question))):
                 for name in names:
                     counts[name][0] += bool(row.failing)
@@ -59,7 +64,11 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
     topics = _shares({name: one for name, one in words.items() if one[1] <= most and one[0] / one[1] > usual})
     by, names = list(evaluation.by_dimension), {str(one["name"]) for one in topics}
     answers = [_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names) for at, row in enumerate(listed)]
-    return {"answers": answers, "documents": _shares(documents), "topics": topics}
+    return {"answers": answers, "documents": _shares(documents), "topics": topics, "not_scored": not_scored}
+
+
+def _reason(outcome: NotApplicable | MetricFailure) -> str:
+    return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
 
 
 def _documents(record: RagRecord) -> set[str]:
@@ -100,7 +109,7 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
             about = {"state": outcome.label or "scored", "value": float(outcome.value)}
             about |= {"threshold": outcome.threshold, "judge": outcome.judge}
         else:
-            about["reason"] = outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
+            about["reason"] = _reason(outcome)
         said = next(filter(None, (getattr(outcome, name, None) for name in ("explanation", "message", "detail"))), "")
         scores.append({"metric": metric, "explanation": said[:1500], **about})
     return {
@@ -132,8 +141,9 @@ def _cut(text: str | None, room: int) -> dict[str, Any]:
 def _contexts(row: EvaluatedRow, room: int) -> list[dict[str, Any]]:
     """The first contexts, those that were useful before others, in prompt order. Long texts share the room equally."""
     contexts = row.record.contexts or ()
-    judged = [item for score in row.scores.values() for item in score.evidence if isinstance(item, ContextVerdict)]
-    useful = {item.index: item.useful for item in judged}
+    scores = [row.scores[name] for name in ("context_utilization", "chunk_attribution") if name in row.scores]
+    judged = (item for score in scores for item in score.evidence if isinstance(item, JudgedContext))
+    useful = {item.index: item.value > 0 for item in judged}
     chosen = sorted(sorted(range(len(contexts)), key=lambda index: not useful.get(index))[:_CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
     return [
