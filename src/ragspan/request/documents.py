@@ -22,7 +22,8 @@ from ragspan.request.contents import (
     scored_document,
     tool_messages,
 )
-from ragspan.request.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request.steps import ModelStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import Snapshot, kept_entries
 
 _MAX_DOCUMENTS = 1000
