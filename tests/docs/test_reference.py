@@ -6,19 +6,21 @@ import importlib
 import inspect
 import re
 import runpy
+from importlib.metadata import entry_points
 
 import pytest
 import yaml
 from doc_pages import PAGES, ROOT, name_of
 
 from ragspan.judges import OpenAIJudge
+from ragspan.metrics.metric_catalogue import BUILT_IN
 
 MODULES = (
     "ragspan",
     "ragspan.evaluate",
     "ragspan.evaluate.report",
     "ragspan.tools",
-    *(f"ragspan.tools.{name}" for name in ("datadog", "langfuse", "langsmith", "mlflow", "phoenix")),
+    *sorted({emitter.module for emitter in entry_points(group="ragspan_emitter")}),
     "ragspan.engine",
     "ragspan.judges",
     "ragspan.metrics",
@@ -54,6 +56,15 @@ def test_entries_are_public(module):
     entries = [entry for entry in ENTRIES if entry.rpartition(".")[0] == module]
 
     assert [entry for entry in entries if entry.rpartition(".")[2] not in importlib.import_module(module).__all__] == []
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_metric_has_a_row_and_a_section(name):
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    guide = BUILT_IN[name].guide
+
+    assert f"| `{name}` | {guide.question} |" in page
+    assert re.search(rf"^`{name}` (is|says|counts) ", page, re.MULTILINE), "its section begins so"
 
 
 def test_every_page_is_in_the_navigation():

@@ -48,6 +48,7 @@ def test_a_limit_starts_full_and_lets_through_what_time_adds_and_what_was_owed_i
     clock.advance(3600)
     assert not take(limit, 4), "all of an amount, or nothing of it"
     assert limit.level == 3.0
+    assert (limit.will_allow(3), limit.will_allow(4)) == (True, False)
 
 
 def test_the_first_day_begins_with_the_first_spending_and_holds_no_more_than_its_amount(clock):
@@ -56,6 +57,7 @@ def test_the_first_day_begins_with_the_first_spending_and_holds_no_more_than_its
     assert [take(dollars, amount) for amount in (0.75, 0.5, 0.25)] == [True, False, True]
     clock.advance(DAY - 1)
     assert dollars.level == 0
+    assert not dollars.will_allow(0.5), "another day brings more, and no waiting"
 
     clock.advance(1)
     assert dollars.level == 1.0

@@ -66,7 +66,7 @@ def a_judge(*answers):
 NO_REQUEST_LEFT = NotApplicable(reason="budget_exhausted", detail="requests_per_minute")
 
 
-def test_a_spent_budget_skips_the_metric_and_sends_nothing(outcomes_in_turn):
+def test_a_spent_budget_skips_the_metric_and_sends_nothing(outcomes_in_turn, caplog):
     judge, client = a_judge(GROUNDED)
     *within, beyond = outcomes_in_turn(ContextAdherence(judge, polls=1), times=4, budget=Budget(requests_per_minute=3))
 
@@ -75,6 +75,7 @@ def test_a_spent_budget_skips_the_metric_and_sends_nothing(outcomes_in_turn):
     ] * 3
     assert beyond["context_adherence"] == NO_REQUEST_LEFT
     assert client.requests == 3
+    assert "the budget has no room for a request: metrics such as context_adherence are" in caplog.text
 
 
 def test_where_the_budget_is_spent_the_embedded_judge_scores_and_says_so(outcomes_in_turn):

@@ -29,6 +29,7 @@ def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge
         (4, "d", "context_utilization", 1.0, None),
     ]
     assert (evaluation.rows, evaluation.metrics) == (4, tuple(METRICS))
+    assert 0 <= evaluation.seconds < 600
     assert evaluation.summary["faithfulness"].not_scored == {"no_contexts": 1, "no_response": 1}
 
 

@@ -51,7 +51,7 @@ def test_the_embedded_judge_and_providers_have_names():
     ("name", "message"),
     [
         ("gpt-4o", "did you mean 'openai:gpt-4o'\\?"),
-        ("antropic:claude", "did you mean 'anthropic:claude'"),
+        ("antropic:claude", "did you mean 'anthropic'"),
         ("anthropic", "'anthropic' names no model: the judge should be like 'anthropic:claude-haiku-4-5'"),
         ("zebra", "there is no judge 'zebra' here .*; there are: overlap, openai:<model>, .*, house"),
         ("langchain:x:y", r"pip install 'ragspan\[langchain\]'"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.records import RagRecord
 
 
@@ -20,7 +20,7 @@ class FixedJudge:
             supported,
             lambda index, one: ClaimVerdict(index=index, verdict="supported" if one else "unsupported"),
         )
-        self.useful = made(ContextVerdict, useful, lambda index, one: ContextVerdict(index=index, useful=bool(one)))
+        self.useful = made(ContextRating, useful, lambda index, one: ContextRating(index=index, value=float(one)))
         self.rated = made(ContextRating, rated, lambda index, value: ContextRating(index=index, value=value))
         self.asked = []
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ragspan.judges.judge_protocols import ContextRating, ContextVerdict
+from ragspan.judges.judge_protocols import ContextRating
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization, JudgedContext
 from ragspan.metrics.single_contexts import average_precision, rank_order
 from ragspan.outcomes import MetricFailure
@@ -54,7 +54,7 @@ async def test_the_evidence_names_each_context_as_the_retriever_does(fixed_judge
     contexts = [RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="b")]
     made = {
         RATED: [ContextRating(index=1, value=0), ContextRating(index=0, value=0.5, explanation="a part")],
-        USEFUL: [ContextVerdict(index=1, useful=False), ContextVerdict(index=0, useful=True, explanation="a part")],
+        USEFUL: [ContextRating(index=1, value=0), ContextRating(index=0, value=1, explanation="a part")],
     }
 
     score = await metric(fixed_judge(**{kind: made[kind]})).score(answered(contexts=contexts))

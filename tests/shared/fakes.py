@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.records import RagRecord
 
 
@@ -60,9 +60,11 @@ class FakeJudge:
             for index, (claim, verdict) in enumerate(zip(claims, verdicts, strict=True))
         ]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
         text, useful = self.explanations.get("chunk"), _repeated(self.useful, len(record.contexts or ()))
-        return [ContextVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
+        return [
+            ContextRating(index=index, value=float(verdict), explanation=text) for index, verdict in enumerate(useful)
+        ]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
         return self._rate(self.answer_relevance, ratings)

@@ -9,7 +9,7 @@ import pytest
 from ragspan import RagRecord, ScoringEngine
 from ragspan.config import Settings
 from ragspan.defaults import engine_from
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.screen import OverlapJudge
 from ragspan.metrics import (
     ChunkAttribution,
@@ -194,11 +194,11 @@ CLAIMS = tuple(
         (
             "m",
             [
-                ContextVerdict(index=2, useful=True),
-                ContextVerdict(index=0, useful=True),
-                ContextVerdict(index=1, useful=False),
+                ContextRating(index=2, value=1),
+                ContextRating(index=0, value=0.5),
+                ContextRating(index=1, value=0),
             ],
-            "2 of 3 contexts useful: contexts 1 and 3",
+            "2 of 3 contexts rated above 0: contexts 1 and 3",
         ),
         ("m", ["a sentence of mine"], None),
     ],

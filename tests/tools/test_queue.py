@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.tools import (
-    BatchRejected,
-    Delivered,
-    DeliveryOptions,
-    Failed,
-    Rejected,
-    Sender,
-    SpanNotFound,
-    Unavailable,
-)
+from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Sender, SpanNotFound, Unavailable
 
 
 def texts(batch):
@@ -59,10 +50,6 @@ def missing(*names, until=math.inf):
     return lambda now, batch: [SpanNotFound() if text in names and now < until else Delivered() for text in batch]
 
 
-def failing(name):
-    return lambda now, batch: [Failed() if text == name else Delivered() for text in batch]
-
-
 def away(until, **given):
     return lambda now, batch: Unavailable("away", **given) if now < until else refuse_nothing(batch)
 
@@ -83,13 +70,6 @@ def choking(name, error):
             missing("a"),
             [(seconds, "a") for seconds in (0, 1, 3, 7, 15, 31, 61, 91)],
             {"dropped": {"span_not_found": 1}},
-        ),
-        (
-            {"retry_window": 5.0},
-            "ab",
-            failing("a"),
-            [(0, "ab"), (1, "a"), (3, "a")],
-            {"delivered": 1, "dropped": {"failed": 1}},
         ),
         # While the backend is away one batch is tried, every ten seconds at least; then everything is delivered.
         (
@@ -148,7 +128,7 @@ def test_what_is_written_when_and_how_it_ends(make_queue, clock, letters, option
 
 
 REPLIES = st.one_of(
-    st.lists(st.sampled_from([Delivered(), SpanNotFound(), Failed(), Rejected("no")]), max_size=4),
+    st.lists(st.sampled_from([Delivered(), SpanNotFound()]), max_size=4),
     st.sampled_from([Unavailable("away"), BatchRejected("no"), RuntimeError()]),
 )
 
@@ -189,7 +169,7 @@ def test_a_queue_that_closes_tries_each_item_once_more(make_queue, letters):
 
     def write(batch):
         written.append([item.text for item in batch])
-        return [Delivered(), *[Failed()] * (len(batch) - 1)]
+        return [Delivered(), *[SpanNotFound()] * (len(batch) - 1)]
 
     queue = make_queue(write, linger=60.0)
     queue.put(letters("abc"))

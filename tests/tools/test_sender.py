@@ -17,7 +17,7 @@ from waiting import PATIENCE
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.providers import flush_as_well
-from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Rejected, Sender, SpanNotFound, Unavailable
+from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Sender, SpanNotFound, Unavailable
 
 
 class Gate:
@@ -189,7 +189,7 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
         Unavailable("http_503"),
         ValueError("the user's own words"),
         BatchRejected("http_422"),
-        [Rejected("http_422")],
+        BatchRejected("http_422"),
     ]
     for name in ("first", "second"):
         post_office.emit(make_scored(**{name: 0.5}))
@@ -205,8 +205,13 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
 def test_what_became_of_scores_is_told_to_the_metrics(letters):
     reader = InMemoryMetricReader()
     meters = MeterProvider([reader], shutdown_on_exit=False)
-    replies = [Delivered(), Rejected("http_422"), Delivered()]
-    sender = Sender(DeliveryOptions(), write=lambda _: replies, name="post", meter_provider=meters)
+
+    def write(batch):
+        if any(letter.text == "b" for letter in batch):
+            raise BatchRejected("http_422")
+        return [Delivered()] * len(batch)
+
+    sender = Sender(DeliveryOptions(), write=write, name="post", meter_provider=meters)
 
     sender.put(letters("abc"))
     sender.drop(1, "no_span")

@@ -16,7 +16,6 @@ from ragspan.judges import (
     ClaimVerdict,
     ContextRating,
     ContextRelevanceJudge,
-    ContextVerdict,
     Judge,
     Jury,
     LLMJudge,
@@ -137,8 +136,8 @@ class OwnJudge(OwnVerifier):
     async def extract_claims(self, record: RagRecord) -> list[str]:
         return [record.response or ""]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        return [ContextVerdict(index=index, useful=True) for index, _ in enumerate(record.contexts or ())]
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
+        return [ContextRating(index=index, value=1) for index, _ in enumerate(record.contexts or ())]
 
 
 class OwnRetrievalJudge:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.detector import require_reference_values
-from ragspan_hhem.model import HHEM, REFERENCE_PAIRS, ModelChoice, load
+from ragspan_hhem.model import HHEM, REFERENCES, ModelChoice, check_references, load
 from ragspan_hhem.prompt import FittedPair, Pair
 
 
@@ -25,25 +25,18 @@ def choice(tiny_model):
     )
 
 
-def probabilities_of(classifier):
-    pairs = [Pair(contexts=(pair.premise,), claim=pair.hypothesis) for pair in REFERENCE_PAIRS]
-    return [finding.probability for finding in classifier.findings(pairs)]
-
-
 @pytest.mark.parametrize("part", [None, "shared", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"])
 def test_a_model_with_other_weights_in_one_place_is_found_out(tiny_model, choice, tmp_path, part):
     """As when the embeddings are not tied again, which raises no error anywhere."""
     import torch
 
-    references = [
-        replace(pair, probability=tiny_model.probability(pair.premise, pair.hypothesis)) for pair in REFERENCE_PAIRS
-    ]
+    references = {pair: tiny_model.probability(*pair.contexts, pair.claim) for pair in REFERENCES}
     name = f"t5.transformer.{part}.weight"
     changed = {} if part is None else {name: torch.roll(tiny_model.weights[name], 1, dims=0)}
     folder = tiny_model.save(tmp_path, **changed)
     refused = pytest.raises(JudgeError, match="of the 7 published reference pairs")
     with nullcontext() if part is None else refused:
-        require_reference_values(probabilities_of(load(replace(choice, model=str(folder)))), references, name="hhem")
+        check_references(load(replace(choice, model=str(folder))), references)
 
 
 class CountingNetwork:
@@ -77,6 +70,14 @@ def test_long_pairs_are_computed_with_fewer_others(lengths, sizes):
     found = HHEM(LetterPrompt(), network, batch_size=10).findings(pairs)
 
     assert (network.sizes, len(found)) == (sizes, len(pairs))
+
+
+def test_a_model_that_computes_no_number_is_refused():
+    network = CountingNetwork()
+    network.probabilities = lambda prompts: [math.nan] * len(prompts)
+
+    with pytest.raises(JudgeError, match="7 of the 7 published reference pairs"):
+        check_references(HHEM(LetterPrompt(), network, batch_size=10))
 
 
 def test_a_model_that_is_not_the_published_one_is_refused(choice):

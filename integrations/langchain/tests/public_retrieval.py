@@ -9,6 +9,7 @@ from langchain_classic.retrievers import (
     ParentDocumentRetriever,
 )
 from langchain_classic.retrievers.document_compressors import LLMChainExtractor, LLMChainFilter
+from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -34,6 +35,7 @@ from rag_programs import (
     TopicRetriever,
     answer_chain,
     chat_model,
+    documents,
     join_texts,
     rag_chain,
     retriever,
@@ -53,6 +55,15 @@ def hypothetical_document(config):
     write = ChatPromptTemplate.from_template("Write a passage that answers: {question}") | chat_model(imagined)
     search = write | StrOutputParser() | retriever(PUMP)
     ({"context": search | join_texts, "question": RunnablePassthrough()} | answer_chain()).invoke(QUESTION, config)
+
+
+@program([PUMP])
+def documents_that_the_program_shows(config):
+    def answer(question):
+        dispatch_custom_event("found", documents(PUMP))
+        return answer_chain().invoke({"context": PUMP, "question": question})
+
+    RunnableLambda(answer).invoke(QUESTION, config)
 
 
 @program([PUMP, MOTOR])

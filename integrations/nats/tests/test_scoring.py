@@ -16,7 +16,7 @@ from ragspan.outcomes import Score, ScoredRecord
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
-from ragspan.tools import Delivered, DeliveryOptions, Failed, ScoreWriter, SpanNotFound, Unavailable
+from ragspan.tools import Delivered, DeliveryOptions, ScoreWriter, SpanNotFound, Unavailable
 from ragspan.tools.http import Endpoint
 from ragspan_nats import scoring as scoring_module
 from ragspan_nats.scoring import FleetScoring
@@ -193,12 +193,12 @@ class Item:
 
 
 class TestNativeScores:
-    async def test_a_score_waits_for_a_backend_that_is_away_and_others_wait_for_none_but_their_own(self, make):
+    async def test_a_score_waits_for_its_span_and_others_wait_for_none_but_their_own(self, make):
         tries = []
 
         def write(key):
             tries.append(key)
-            return Failed() if key.startswith("slow") and len(tries) < 4 else Delivered()
+            return SpanNotFound() if key.startswith("slow") and len(tries) < 4 else Delivered()
 
         verdicts = await make(Backend(), emitters=[Scores(write)]).deliver(a_record("slow"), a_record("quick"))
         assert verdicts == 2 * ACKNOWLEDGED

@@ -25,7 +25,7 @@ import msgspec
 
 from ragspan.evaluate.written_files import replacing
 from ragspan.exceptions import TableError
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.metrics import JudgedContext
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
@@ -41,7 +41,7 @@ _ROW = re.compile(rb'\{"row": (\d+),')
 _OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
 _KEPT = ("record_id", "question", "contexts", "response", "metadata", "parent")
 """What the file has of a record."""
-_EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
+_EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextRating, JudgedContext)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,12 +10,10 @@ from ragspan.judges.judge_protocols import (
     AnswerRelevanceJudge,
     ChatClient,
     ChatMessage,
-    ClaimSupport,
     ClaimVerdict,
     Completion,
     ContextRating,
     ContextRelevanceJudge,
-    ContextVerdict,
     ItemJudge,
     ItemQuestion,
     ItemVerdict,
@@ -27,7 +25,7 @@ from ragspan.judges.judge_protocols import (
 )
 
 if TYPE_CHECKING:
-    from ragspan.judges.detector import Detector, ReferencePair
+    from ragspan.judges.detector import Detector
     from ragspan.judges.judge_catalogue import named_judge
     from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
@@ -40,12 +38,10 @@ __all__ = [
     "AnswerRelevanceJudge",
     "ChatClient",
     "ChatMessage",
-    "ClaimSupport",
     "ClaimVerdict",
     "Completion",
     "ContextRating",
     "ContextRelevanceJudge",
-    "ContextVerdict",
     "Detector",
     "ItemJudge",
     "ItemQuestion",
@@ -58,7 +54,6 @@ __all__ = [
     "OverlapJudge",
     "Price",
     "Rating",
-    "ReferencePair",
     "SmallJudge",
     "UtilizationJudge",
     "Verifier",
@@ -67,7 +62,7 @@ __all__ = [
 ]
 
 _LOADED_AT_FIRST_USE = {
-    **dict.fromkeys(("Detector", "ReferencePair"), "detector"),
+    "Detector": "detector",
     "Jury": "jury",
     "LLMJudge": "llm",
     "OpenAIJudge": "openai",

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.judge_protocols import LANGUAGE, ClaimVerdict, Vote
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
-
-_TOLERANCE = 0.005
-"""Results of processors and devices differ by less than a thousandth, those of a wrong loader by much more."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReferencePair:
-    """A pair whose probability the authors of a detector published."""
-
-    premise: str
-    hypothesis: str
-    probability: float
 
 
 class Detector(ABC):
@@ -84,15 +72,3 @@ def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
     """Verdicts that are not supported come first, and of these the least probable."""
     probable = float(verdict.supported) if verdict.probability is None else verdict.probability
     return ("unsupported", "unsure", "supported").index(verdict.verdict), probable
-
-
-def require_reference_values(probabilities: Iterable[float], references: Sequence[ReferencePair], *, name: str) -> None:
-    """Raise `JudgeError` unless the probabilities are the published ones of these pairs: a loader can be wrong without an error."""
-    pairs = zip(probabilities, references, strict=True)
-    wrong = sum(not abs(found - one.probability) <= _TOLERANCE for found, one in pairs)  # NaN is wrong, too
-    if wrong:
-        raise JudgeError(
-            f"{name}_reference_mismatch",
-            f"{wrong} of the {len(references)} published reference pairs get another probability: these are not the weights and the "
-            f"tokenizer of the published {name}, or this device computes something else; a model of your own has no such pairs",
-        )

@@ -7,12 +7,11 @@ follows the first colon of the name, if anything does, and with the options by n
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from ragspan.arguments import texts_in
+from ragspan.arguments import meant, texts_in
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -127,10 +126,7 @@ def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], Sequenc
         return judge_part(kind), [rest] if rest else []
     spelling, _, model = name.replace("/", ":", 1).partition(":")
     families = [one.name for one in PRESETS.values() if not model and spelling.lower().startswith(one.families)]
-    guess = ""
-    if guesses := families or difflib.get_close_matches(spelling.lower(), names, n=1):
-        behind = spelling if families else model or (PRESETS[guesses[0]].example if guesses[0] in PRESETS else "")
-        guess = f"; did you mean {':'.join(filter(None, (guesses[0], behind)))!r}?"
+    guess = f"; did you mean {f'{families[0]}:{spelling}'!r}?" if families else meant(spelling, names)
     shown = [f"{one}:<model>" if one in PRESETS else f"{one}:<address>" if one in _SMALL else one for one in names]
     raise ConfigurationError(
         f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){guess}; there are: {', '.join(shown)}{_install_hint(kind)}"

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
-from ragspan.exceptions import JudgeError
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -60,16 +59,6 @@ class ClaimVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ContextVerdict:
-    """Whether the response uses one context."""
-
-    index: int
-    """0-based, into the record's contexts."""
-    useful: bool
-    explanation: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ContextRating:
     """One rating of a context, from 0 (nothing) to 1 (all of it); the question says what is rated."""
 
@@ -77,15 +66,6 @@ class ContextRating:
     """0-based, into the record's contexts."""
     value: float
     explanation: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClaimSupport:
-    """Which further document supports a claim that the contexts do not support."""
-
-    claim: str
-    document: int | None
-    """0-based, into the documents of the question; None if none supports the claim."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,12 +96,6 @@ CANNOT_TELL = "cannot_tell"
 NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE, CANNOT_TELL})
 """Types of a `JudgeError` after which the metric does not apply: there are more contexts than the judge can judge one by
 one, the texts are in languages that it cannot compare, or its means do not suffice to tell."""
-
-
-def require_few_contexts(count: int, most: int) -> None:
-    """Raise if there are more contexts than a judge can judge one by one: the metric does not apply."""
-    if count > most:
-        raise JudgeError(TOO_MANY_CONTEXTS, f"the judge can judge only {most} of {count} contexts one by one")
 
 
 class Named(Protocol):
@@ -172,8 +146,8 @@ class Judge(Verifier, Protocol):
         """
         ...
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        """One verdict a context, by index: does the response use it?"""
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
+        """One rating a context, by index: 1 if the response uses it, 0 if it does not."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ragspan.arguments import Rule, has_methods
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Judge, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Judge, Rating, Vote
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
@@ -76,7 +76,7 @@ class Jury:
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         return await self.first.verify_claims(record, claims)
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
         return await self.first.judge_usefulness(record)
 
     def shares(self, wanted: int) -> list[tuple[Judge, int]]:

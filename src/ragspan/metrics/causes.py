@@ -56,13 +56,13 @@ async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | N
     except (JudgeError, asyncio.TimeoutError):
         found = []
     causes = []
-    for one in found:
-        if one.document is not None:
-            lost = unseen[one.document]
+    for claim, document in found:
+        if document is not None:
+            lost = unseen[document]
             kind: CauseKind = "cut" if lost.is_cut else "lost_before_prompt"
-            causes.append(Cause(kind=kind, claim=one.claim, document=lost.place, search=lost.search, step=lost.step))
+            causes.append(Cause(kind=kind, claim=claim, document=lost.place, search=lost.search, step=lost.step))
         elif len(unseen) <= _MOST:
-            causes.append(Cause(kind="unsupported", claim=one.claim))
+            causes.append(Cause(kind="unsupported", claim=claim))
     scored = replace(score, causes=tuple(causes))
     return replace(scored, explanation=" ".join(filter(None, [scored.losses, scored.explanation])) or None)
 

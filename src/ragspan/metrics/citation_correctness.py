@@ -31,7 +31,6 @@ _SOURCE_LINE: Final = re.compile(
     re.MULTILINE,
 )
 """A line of a list of sources: it cites nothing."""
-_SHOWN: Final = 5
 _QUESTION: Final = """\
 each item names a context by its number and quotes a sentence of the response that cites it. Does that context alone support what it is \
 cited for? "supported": the context states the sentence, or a part of it. "unsupported": it contradicts the sentence, or says nothing of \
@@ -80,16 +79,11 @@ class CitationCorrectness(JudgedMetric[Verifier]):
         if not citations:
             return NotApplicable(reason="no_citations")
         verdicts = await self._verdicts(record, citations)
-        wrong = [
+        names = [
             f"{citation.mark} after “{citation.sentence[:80]}” ({verdict.explanation})"
             for citation, verdict in zip(citations, verdicts, strict=True)
-            if verdict.verdict == "unsupported"
         ]
-        explanation = f"No unsupported citation was found ({len(verdicts)} compared)."
-        if wrong:
-            more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-            explanation = f"{len(wrong)} of {len(verdicts)} citations unsupported: {'; '.join(wrong[:_SHOWN])}{more}"
-        return scored_share(self, record, verdicts, what="citations", explanation=explanation)
+        return scored_share(self, record, verdicts, what="citations", names=names)
 
     async def _verdicts(self, record: RagRecord, citations: Sequence[Citation]) -> list[ClaimVerdict]:
         """One for each citation. A judge that answers no questions of metrics reads each sentence with what it cites alone."""

@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ragspan.judges.judge_protocols import CANNOT_TELL, ClaimVerdict, Judge, Named
+from ragspan.judges.judge_protocols import CANNOT_TELL, ClaimVerdict, Named
 from ragspan.metrics.metric import JudgedMetric, screen_claims, screen_contexts, screen_response, screen_status
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
 
 _LEAST_WORDS = 8
 """Words of a tool's result that may be what an answer rests on."""
+_SHOWN = 5
 _UNREAD = frozenset({"picture", "provider_search", "unseen_prompt", "too_much"})
 """Why contexts are unknown, where evidence is known to be missing."""
 
@@ -50,27 +51,18 @@ def is_judged_anyway(record: RagRecord) -> bool:
     return record.contexts is None or record.background_is_prompt
 
 
-async def screen_background(judge: Judge, record: RagRecord) -> NotApplicable | None:
-    """Ask the judge whether the background of a record without documents is what the response rests on; None if it is."""
-    reason = screen_contexts(record)
-    claims = [] if reason is None else await judge.extract_claims(record)
-    if not claims or is_judged_anyway(record):
-        return None if claims else reason
-    return None if any(one.supported for one in await judge.verify_claims(record, claims)) else reason
-
-
 def scored_share(
     metric: JudgedMetric[Any],
     record: RagRecord,
     verdicts: Sequence[ClaimVerdict],
     *,
     what: str,
-    explanation: str,
+    names: Sequence[str],
     verifier: Named | None = None,
 ) -> Outcome:
     """The score supported / (supported + unsupported) of claims or citations; what the judge is not sure of counts with its probability.
 
-    So all have an order, but the score has no label where what the judge is not sure of decides. If that has no probability, the
+    `names` say in the explanation what each verdict is about. So all have an order, but the score has no label where what the judge is not sure of decides. If that has no probability, the
     judge cannot tell.
     """
     counts = Counter(one.verdict for one in verdicts)
@@ -84,9 +76,26 @@ def scored_share(
     return metric.scored(
         record,
         math.fsum(counted) / len(counted),
-        explanation=explanation,
+        explanation=_explanation(verdicts, names, what),
         evidence=verdicts,
         details={what: len(verdicts), "unsure": unsure},
         label=None if is_open else "pass" if worst >= metric.threshold else "fail",
         verifier=verifier,
     )
+
+
+def compared(verdict: ClaimVerdict) -> str:
+    """In brackets, from a judge that computes probabilities: it says what it compared in a few words."""
+    return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
+
+
+def _explanation(verdicts: Sequence[ClaimVerdict], names: Sequence[str], what: str) -> str:
+    wrong = [name for name, one in zip(names, verdicts, strict=True) if one.verdict == "unsupported"]
+    unsure = [one for one in verdicts if one.verdict == "unsure"]
+    if wrong:
+        more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        return f"{len(wrong)} of {len(verdicts)} {what} unsupported: {'; '.join([*wrong[:_SHOWN], *more])}"
+    if unsure:
+        return f"{len(unsure)} of {len(verdicts)} {what} could be supported or not{compared(unsure[0])}."
+    weakest = min(verdicts, key=lambda one: math.inf if one.probability is None else one.probability)
+    return f"No unsupported {what.removesuffix('s')} was found ({len(verdicts)} compared){compared(weakest)}."

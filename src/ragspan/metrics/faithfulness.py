@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from ragspan.judges.judge_catalogue import judge_part
-from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
+from ragspan.judges.judge_protocols import Judge, Verifier
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, scored_share
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, compared, is_judged_anyway, scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
-_SHOWN_CLAIMS = 5
 _SHOWN_CHARS = 200
 
 
@@ -49,17 +46,17 @@ class Faithfulness(JudgedMetric[Judge]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        return await self.share_of_claims(record, self.judge)
+    def verdicts_by(self) -> Verifier:
+        """Who gives the verdicts on the judge's claims."""
+        return self.judge
 
-    async def share_of_claims(self, record: RagRecord, verifier: Verifier) -> Outcome:
-        """The outcome with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
+    async def evaluate(self, record: RagRecord) -> Outcome:
         claims = await self.judge.extract_claims(record)
         without_documents = screen_contexts(record)
         if not claims:
             return without_documents or NotApplicable(reason="no_claims")
         verdicts = []
-        found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
+        found = one_each(await self.verdicts_by().verify_claims(record, claims), len(claims), "claims")
         for verdict, claim in zip(found, claims, strict=True):
             # A claim may have its support in background that the record could not keep.
             is_open = record.background_truncated and verdict.verdict == "unsupported"
@@ -67,8 +64,8 @@ class Faithfulness(JudgedMetric[Judge]):
             verdicts.append(replace(settled, claim=claim))
         if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
             return without_documents
-        words = _explanation(verdicts)
-        outcome = scored_share(self, record, verdicts, what="claims", explanation=words, verifier=verifier)
+        names = [textwrap.shorten(one.claim or "", _SHOWN_CHARS, placeholder="...") + compared(one) for one in verdicts]
+        outcome = scored_share(self, record, verdicts, what="claims", names=names, verifier=self.verdicts_by())
         if not isinstance(outcome, Score):
             return outcome
         return await with_causes(outcome, record, [one.claim or "" for one in verdicts if one.verdict == "unsupported"])
@@ -107,27 +104,6 @@ class FaithfulnessWithHHEM(Faithfulness):
             object.__setattr__(self, "verifier", judge_part("hhem")())
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
+    def verdicts_by(self) -> Verifier:
         assert self.verifier is not None  # noqa: S101  it is made at once
-        return await self.share_of_claims(record, self.verifier)
-
-
-def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
-    def why(verdict: ClaimVerdict) -> str:
-        """In brackets, from a judge that computes probabilities: it says what it compared in a few words."""
-        return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
-
-    unsupported = [verdict for verdict in verdicts if verdict.verdict == "unsupported"]
-    unsure = [verdict for verdict in verdicts if verdict.verdict == "unsure"]
-    if not unsupported and unsure:
-        return f"{len(unsure)} of {len(verdicts)} claims could be supported or not{why(unsure[0])}."
-    if not unsupported:
-        weakest = min(verdicts, key=lambda verdict: math.inf if verdict.probability is None else verdict.probability)
-        return f"No unsupported claim was found ({len(verdicts)} compared){why(weakest)}."
-    shown = [
-        textwrap.shorten(verdict.claim or "", _SHOWN_CHARS, placeholder="...") + why(verdict)
-        for verdict in unsupported[:_SHOWN_CLAIMS]
-    ]
-    if len(unsupported) > len(shown):
-        shown.append(f"and {len(unsupported) - len(shown)} more")
-    return f"{len(unsupported)} of {len(verdicts)} claims unsupported: {'; '.join(shown)}"
+        return self.verifier

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, Protocol,
 from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
-from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
+from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, Judge, Named
 from ragspan.judges.jury import Jury
 from ragspan.judges.session import JudgingSession, session_of
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
@@ -27,7 +27,7 @@ _UNKNOWN: Final[Mapping[str, str]] = {
     "too_much": "the prompts are longer than is looked through",
 }
 _Judge = TypeVar("_Judge", bound=Named)
-_Verdict = TypeVar("_Verdict", ClaimVerdict, ContextRating, ContextVerdict)
+_Verdict = TypeVar("_Verdict", ClaimVerdict, ContextRating)
 
 
 class Metric(Protocol):

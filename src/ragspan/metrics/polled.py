@@ -12,7 +12,7 @@ from ragspan.arguments import WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, screen_background
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway
 from ragspan.metrics.metric import Guide, JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
 from ragspan.outcomes import Label, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -38,9 +38,6 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         return [(question, self.polls) for question in self.questions]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        return await self.poll(record)
-
-    async def poll(self, record: RagRecord) -> Score:
         """The score by all votes or ratings.
 
         Raises:
@@ -101,14 +98,19 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         return [*PolledMetric.asks(self, record), *((question, 1) for question in of_claims)]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        without_documents = screen_contexts(record)
+        without_documents, is_judged = screen_contexts(record), is_judged_anyway(record)
         takes_apart = hasattr(self.judge, "extract_claims")
-        if without_documents and takes_apart and (reason := await screen_background(self.judge, record)):
-            return reason
-        score = await self.poll(record)
-        if score.label != "fail":
+        if without_documents and takes_apart:  # is the background what the response rests on?
+            claims = await self.judge.extract_claims(record)
+            if claims and not is_judged:
+                verdicts = await self.judge.verify_claims(record, claims)
+                claims = [claims[one.index] for one in verdicts if one.supported]
+            if not claims:
+                return without_documents
+        score = await PolledMetric.evaluate(self, record)
+        if not isinstance(score, Score) or score.label != "fail":
             return score
-        if without_documents and not takes_apart and not is_judged_anyway(record):
+        if without_documents and not takes_apart and not is_judged:
             return without_documents
         if record.background_truncated:
             return NotApplicable(reason=CANNOT_TELL, detail="the prompts held more than the record keeps")

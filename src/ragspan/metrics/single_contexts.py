@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
-from ragspan.judges.judge_protocols import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
+from ragspan.judges.judge_protocols import ContextRating, ContextRelevanceJudge, Judge, Named, UtilizationJudge
 from ragspan.metrics.metric import (
     REFUSAL,
     Guide,
@@ -19,6 +20,9 @@ from ragspan.metrics.metric import (
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.text.responses import declines
+
+_Judge = TypeVar("_Judge", bound=Named)
+_SHOWN = 15
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +41,42 @@ class JudgedContext:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
+class ContextMetric(JudgedMetric[_Judge]):
+    """A formula over ratings of single contexts. Each needs a rating from 0 to 1, or there is no score."""
+
+    found: ClassVar[str]
+    """What the explanation says of the contexts that are rated above 0."""
+    by_rank: ClassVar[bool] = False
+    """The contexts count in the order of `rank_order`, else in that of the prompt."""
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        (question,) = self.questions
+        contexts = record.contexts or ()
+        ratings: list[ContextRating] = await getattr(self.judge, question)(record)
+        valid = one_each((rating for rating in ratings if 0 <= rating.value <= 1), len(contexts), "contexts")
+        judged = [
+            JudgedContext(
+                index=index,
+                id=contexts[index].id,
+                rank=contexts[index].rank,
+                value=valid[index].value,
+                explanation=valid[index].explanation,
+            )
+            for index in (rank_order(contexts) if self.by_rank else range(len(contexts)))
+        ]
+        value, details = self.formula([one.value for one in judged], contexts)
+        some = [f"{at}{f' ({one.id[:60]})' if one.id else ''}" for at, one in enumerate(judged, start=1) if one.value]
+        places = ", ".join(some[:_SHOWN]) + (", ..." if len(some) > _SHOWN else "")
+        told = f"{len(some)} of {len(judged)} contexts {self.found.format(value)}{': ' if some else ''}{places}."
+        return self.scored(record, value, explanation=told, evidence=judged, details=details)
+
+    def formula(self, values: Sequence[float], contexts: Sequence[RetrievedContext]) -> tuple[float, dict[str, float]]:
+        """The value and its details."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRelevance(ContextMetric[ContextRelevanceJudge]):
     """The mean of a judge's ratings of what each context holds in answer to the question, 0..1.
 
     It is about the search alone: the response may be empty. `evidence` has a `JudgedContext` for each context;
@@ -57,20 +96,14 @@ class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
     questions = ("rate_context_relevance",)
     screens = (screen_status, screen_question, screen_contexts)
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        judged = _judged(record, await self.judge.rate_context_relevance(record))
-        values = [context.value for context in judged]
-        return self.scored(
-            record,
-            math.fsum(values) / len(values),
-            explanation=_told(judged, "contain something that answers the question"),
-            evidence=judged,
-            details={"best": max(values), "contexts": len(values)},
-        )
+    found = "contain something that answers the question"
+
+    def formula(self, values: Sequence[float], contexts: Sequence[RetrievedContext]) -> tuple[float, dict[str, float]]:
+        return math.fsum(values) / len(values), {"best": max(values), "contexts": len(contexts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkAttribution(JudgedMetric[Judge]):
+class ChunkAttribution(ContextMetric[Judge]):
     """The share of the contexts that the response made use of, 0..1.
 
     `evidence` has a `JudgedContext` for each, with a value of 1 or 0. It asks what `ContextUtilization` asks, which weighs the
@@ -89,22 +122,15 @@ class ChunkAttribution(JudgedMetric[Judge]):
     )
     questions = ("judge_usefulness",)
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        verdicts = await self.judge.judge_usefulness(record)
-        ratings = (ContextRating(index=v.index, value=float(v.useful), explanation=v.explanation) for v in verdicts)
-        judged = _judged(record, ratings)
-        attributed = sum(context.value > 0 for context in judged)
-        return self.scored(
-            record,
-            attributed / len(judged),
-            explanation=_told(judged, "contributed to the response"),
-            evidence=judged,
-            details={"attributed": attributed, "contexts": len(judged)},
-        )
+    found = "contributed to the response"
+
+    def formula(self, values: Sequence[float], contexts: Sequence[RetrievedContext]) -> tuple[float, dict[str, float]]:
+        attributed = sum(value > 0 for value in values)
+        return attributed / len(values), {"attributed": attributed, "contexts": len(contexts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkUtilization(JudgedMetric[UtilizationJudge]):
+class ChunkUtilization(ContextMetric[UtilizationJudge]):
     """The share of the contexts' text that the response conveys or rests upon, 0..1.
 
     The value is the mean of the contexts' shares, as a judge says them, weighted by their lengths in characters. `evidence` has a
@@ -125,21 +151,16 @@ class ChunkUtilization(JudgedMetric[UtilizationJudge]):
     )
     questions = ("measure_utilization",)
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        judged = _judged(record, await self.judge.measure_utilization(record))
-        lengths = [len(context.text) for context in record.contexts or ()]
-        value = math.fsum(one.value * length for one, length in zip(judged, lengths, strict=True)) / sum(lengths)
-        return self.scored(
-            record,
-            value,
-            explanation=_told(judged, f"were used, {value:.0%} of all text"),
-            evidence=judged,
-            details={"used_contexts": sum(context.value > 0 for context in judged), "contexts": len(judged)},
-        )
+    found = "were used, {:.0%} of all text"
+
+    def formula(self, values: Sequence[float], contexts: Sequence[RetrievedContext]) -> tuple[float, dict[str, float]]:
+        lengths = [len(context.text) for context in contexts]
+        value = math.fsum(value * length for value, length in zip(values, lengths, strict=True)) / sum(lengths)
+        return value, {"used_contexts": sum(value > 0 for value in values), "contexts": len(contexts)}
 
 
 @dataclass(frozen=True, slots=True)
-class ContextUtilization(JudgedMetric[Judge]):
+class ContextUtilization(ContextMetric[Judge]):
     """The average precision of the contexts, 0..1: a judge says of each whether the response made use of it.
 
     Exactly 1 when all useful contexts come first, 0 when none is useful. It is about order alone: one useful context
@@ -159,23 +180,16 @@ class ContextUtilization(JudgedMetric[Judge]):
         "the retriever ranks badly. Try a reranker, or fewer contexts.",
     )
     questions = ("judge_usefulness",)
+    found = "were useful for the response, by rank"
+    by_rank = True
 
     def screen(self, record: RagRecord) -> NotApplicable | None:
         declined = NotApplicable(reason=REFUSAL) if declines(record.response or "") else None
         return JudgedMetric.screen(self, record) or declined
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        contexts = record.contexts or ()
-        verdicts = one_each(await self.judge.judge_usefulness(record), len(contexts), "contexts")
-        ranked = [verdicts[index] for index in rank_order(contexts)]
-        places = [place for place, verdict in enumerate(ranked, start=1) if verdict.useful]
-        value, details = (
-            average_precision([verdict.useful for verdict in ranked]),
-            {"precision": len(places) / len(ranked)},
-        )
-        some = f"{len(places)} of {len(ranked)} contexts were useful for the response"
-        found = f"{some}{'; their places by rank: ' if places else ''}{_first(map(str, places))}."
-        return self.scored(record, value, explanation=found, evidence=ranked, details=details)
+    def formula(self, values: Sequence[float], contexts: Sequence[RetrievedContext]) -> tuple[float, dict[str, float]]:
+        useful = [value > 0 for value in values]
+        return average_precision(useful), {"precision": sum(useful) / len(contexts)}
 
 
 def rank_order(contexts: Sequence[RetrievedContext]) -> list[int]:
@@ -191,28 +205,3 @@ def average_precision(useful: Sequence[bool]) -> float:
     common = math.lcm(*places)  # whole numbers until the one division: exact, and exactly 1 where it should be
     total = sum(found * (common // place) for found, place in enumerate(places, start=1))
     return total / (common * max(len(places), 1))
-
-
-def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
-    """The first valid rating of each context, in the contexts' order; ratings outside 0..1 are not valid.
-
-    Raises:
-        JudgeError: a context has no valid rating (`missing_verdicts`).
-    """
-    contexts = record.contexts or ()
-    valid = one_each((rating for rating in ratings if 0 <= rating.value <= 1), len(contexts), "contexts")
-    return [
-        JudgedContext(index=one.index, id=context.id, rank=context.rank, value=one.value, explanation=one.explanation)
-        for context, one in zip(contexts, valid, strict=True)
-    ]
-
-
-def _told(judged: Sequence[JudgedContext], what: str) -> str:
-    """How many contexts have a value, and which: by their places in the prompt, from 1, with their ids where they have any."""
-    names = [f"{one.index + 1}{f' ({one.id[:60]})' if one.id else ''}" for one in judged if one.value]
-    return f"{len(names)} of {len(judged)} contexts {what}{': ' if names else ''}{_first(names)}."
-
-
-def _first(names: Iterable[str], most: int = 15) -> str:
-    all_names = list(names)
-    return ", ".join(all_names[:most]) + (", ..." if len(all_names) > most else "")

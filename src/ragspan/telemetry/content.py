@@ -20,7 +20,7 @@ from ragspan.config import (
     SpanStyle,
     hidden_content,
 )
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, Rating, Vote
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
@@ -127,9 +127,6 @@ def without_quotes(score: Score) -> str | None:
             counts = f"{sum(vote.grounded for vote in evidence)} of {len(evidence)} votes find the response grounded"
         case Rating():
             counts = f"ratings: {_joined([f'{rating.value:.2g}' for rating in evidence])}"
-        case ContextVerdict():
-            by_place = sorted(evidence, key=lambda one: one.index)
-            counts = _counted("contexts useful", [one.useful for one in by_place], "context")
         case object(index=int(), value=int() | float()):  # the rating of one context, from a judge or a metric
             by_place = sorted(evidence, key=lambda one: one.index)
             counts = _counted("contexts rated above 0", [one.value > 0 for one in by_place], "context")

@@ -33,19 +33,7 @@ class SpanNotFound:
     """The tool does not know the span or trace yet. The item is tried again, by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The tool failed at the item and may succeed later. The item is tried again, by itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """The tool will never take the item. The reason is one of few kinds: it becomes an attribute value."""
-
-    reason: str
-
-
-WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected
+WriteResult: TypeAlias = Delivered | SpanNotFound
 
 
 class BatchRejected(Exception):  # noqa: N818 - it is a state, not a mistake

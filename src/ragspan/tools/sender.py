@@ -37,7 +37,6 @@ from ragspan.tools.delivery import (
     Entry,
     ExportError,
     Item,
-    Rejected,
     SpanNotFound,
     Unavailable,
     WriteResult,
@@ -53,7 +52,6 @@ _MAX_RETRY_AFTER = 300.0  # seconds that a tool may ask to be left alone
 _HURRIED = 0.5  # seconds between tries of everything while a flush waits for it
 _SPANS_APART = 1.0  # seconds between two flushes of the spans, at least
 _SPAN_FLUSH = 5.0  # seconds that a try waits for one of them, at most
-_LOOK = 0.05  # seconds between two looks whether a flush of spans is still waited for
 
 
 class Sender(Generic[Item]):
@@ -248,25 +246,21 @@ class Sender(Generic[Item]):
             entry.in_flight = False
             if error is not None and not isinstance(error, Unavailable):
                 entry.max_batch_size = max(1, len(batch) // 2)
-            if not is_halved:
-                self._settle_one(entry, results if isinstance(results, BaseException) else results[place], now)
-
-    def _settle_one(self, entry: Entry[Item], result: WriteResult | BaseException, now: float) -> None:
-        match result:
-            case Delivered():
-                self._end(entry, ("delivered", None))
-            case Rejected(reason):
-                self._end(entry, ("rejected", reason))
-            case BatchRejected():
-                self._end(entry, ("rejected", str(result)))
-            case Unavailable():
-                entry.trouble = "unavailable"
-            case _:
-                entry.trouble = "span_not_found" if isinstance(result, SpanNotFound) else "failed"
-                entry.tries += 1
-                entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
-        if self._is_last_try and entry.ended is None:
-            self._end(entry, ("dropped", "shutdown"))
+            match results if isinstance(results, BaseException) else results[place]:
+                case Delivered():
+                    self._end(entry, ("delivered", None))
+                case BatchRejected() as rejection if not is_halved:
+                    self._end(entry, ("rejected", str(rejection)))
+                case BatchRejected():
+                    continue
+                case Unavailable():
+                    entry.trouble = "unavailable"
+                case result:
+                    entry.trouble = "span_not_found" if isinstance(result, SpanNotFound) else "failed"
+                    entry.tries += 1
+                    entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
+            if self._is_last_try and entry.ended is None:
+                self._end(entry, ("dropped", "shutdown"))
 
     def next_due(self) -> float | None:
         """When there is something to send or to give up; None if nothing waits."""
@@ -338,26 +332,23 @@ class Sender(Generic[Item]):
                         self._changed.wait(_left(min(wait_until, self.next_due() or math.inf)))
 
     def _flush_spans(self, seconds: float, *, is_due: bool = False) -> None:
-        """Have the spans exported in a thread of its own: an exporter may hang. Who is due says for how long all wait."""
+        """Have the spans exported in a thread of its own: an exporter may hang. Whoever starts it says for how long all wait."""
         if not self._follows_spans:
             return
         with self._changed:
             now, thread = time.monotonic(), self._span_flush
-            is_new = thread is None or not thread.is_alive()
-            if is_new and not is_due and now - self._spans_flushed_at < _SPANS_APART:
-                return
-            if is_new or is_due:
-                self._spans_awaited_until = now + seconds
-            if thread is None or is_new:
-                self._spans_flushed_at = now
+            if thread is None or not thread.is_alive():
+                if not is_due and now - self._spans_flushed_at < _SPANS_APART:
+                    return
+                self._spans_flushed_at, self._spans_awaited_until = now, now + seconds
                 thread = threading.Thread(target=flush_spans, args=(seconds,), name="ragspan-spans", daemon=True)
                 with contextlib.suppress(RuntimeError):
                     thread.start()
                 self._span_flush = thread
         if thread.ident is None:  # the interpreter is at its end
             flush_spans(seconds)
-        while thread.is_alive() and (left := _left(self._spans_awaited_until)):
-            thread.join(min(left, _LOOK))
+        else:
+            thread.join(min(seconds, _left(self._spans_awaited_until)))
 
     def _report(self, trouble: BaseException | None = None) -> bool:
         """Count what ended, and log what was lost and what went wrong; whether anything ended."""

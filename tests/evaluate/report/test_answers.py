@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ragspan import NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.report.answers import show_failing
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.metrics import JudgedContext
 
 RESPONSE = "The tower is 330 metres high. It is painted green. It may be old."
 CONTEXTS = [
@@ -24,7 +25,7 @@ CLAIMS = tuple(
 
 
 def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(answered, evaluation_of):
-    verdicts = (ContextVerdict(index=0, useful=True), ContextVerdict(index=1, useful=False))
+    verdicts = tuple(JudgedContext(index=index, id=None, rank=None, value=value) for index, value in enumerate((1, 0)))
     outcomes = {
         "faithfulness": Score(value=0.3, threshold=0.5, evidence=CLAIMS, explanation="green"),
         "context_utilization": Score(value=0.9, threshold=0.5, evidence=verdicts),

@@ -12,7 +12,7 @@ import pytest
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.rows import BadRow
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating
 from ragspan.usage import Usage
 
 HOSTILE = [
@@ -37,7 +37,7 @@ class Elements(HTMLParser):
 def everywhere(answered, text):
     """A row with a text in every place that data or a judge can fill."""
     claim = ClaimVerdict(index=0, verdict="unsupported", claim=text, explanation=text)
-    evidence = (claim, ContextVerdict(index=0, useful=True, explanation=text))
+    evidence = (claim, ContextRating(index=0, value=1, explanation=text))
     outcomes = {
         f"metric {text}": Score(value=0.1, threshold=0.5, explanation=text, judge=text, evidence=evidence),
         "absent": NotApplicable(reason=text, detail=text),

@@ -14,7 +14,6 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import (
     ClaimVerdict,
     ContextRating,
-    ContextVerdict,
     ItemQuestion,
     ItemVerdict,
 )
@@ -119,7 +118,7 @@ async def test_opinions_on_claims_and_contexts_are_counted(scripted, super_bowl)
     _, _, utilization, faithfulness = await scores_of(judge, super_bowl, metrics=(*FOUR[:3], lenient))
 
     assert [verdict.verdict for verdict in faithfulness.evidence] == ["supported", "supported", "unsure"]
-    assert [verdict.useful for verdict in utilization.evidence] == [True, False, False]
+    assert [context.value for context in utilization.evidence] == [1, 0, 0]
 
 
 async def test_thirty_claims_take_two_requests(scripted, super_bowl):
@@ -309,26 +308,27 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
 
 
 async def test_each_context_is_useful_or_not_and_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, super_bowl):
-    judge, _ = scripted(
+    judge, client = scripted(
         [reply(context_verdicts=each("useful", "not_useful", "useful"))],
         [reply(context_relevance=each("full", "partial", "none"))],
     )
 
     assert await judge.judge_usefulness(super_bowl) == [
-        ContextVerdict(index=index, useful=useful, explanation="because")
-        for index, useful in enumerate((True, False, True))
+        ContextRating(index=index, value=value, explanation="because") for index, value in enumerate((1, 0, 1))
     ]
     assert await judge.rate_context_relevance(super_bowl) == [
         ContextRating(index=index, value=value, explanation="because") for index, value in enumerate((1.0, 0.5, 0.0))
     ]
+    assert [request["n"] for request in client.requests] == [1, 1], "one verdict for each"
 
 
 async def test_the_use_of_a_context_is_a_share_of_its_text(scripted, reply, super_bowl):
     findings = [{"number": n, "reasoning": "because", "value": value} for n, value in ((2, 0), (1, 0.4), (3, 1))]
-    judge, _ = scripted([reply(context_use=findings)])
+    judge, client = scripted([reply(context_use=findings)])
 
     ratings = await judge.measure_utilization(super_bowl)
 
+    assert client.requests[0]["n"] == 1
     assert [(rating.index, rating.value) for rating in ratings] == [(0, 0.4), (1, 0.0), (2, 1.0)]
 
 

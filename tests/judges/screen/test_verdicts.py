@@ -36,6 +36,7 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     (PUMP, "The pump was sold to 17,000 customers.", "17,000 customers", PUMP.split(". ")[1]),
     (PUMP, "The warranty is not void if the pump has run dry.", "warranty is not void", "warranty is void"),
     (PUMP, "The pump is serviced by technicians of Grundfos.", "Grundfos", "stands in no context"),
+    ("Engineers deliver improvements.", "The improvements were made by Edi.", "Edi", "stands in no context"),
     ("The castle was founded earlier than the village.", "The village was founded earlier than the castle.", "earlier than the castle", "earlier than the village"),
     ("Northwind sold its hardware division to Fabrikam.", "Fabrikam sold its hardware division to Northwind.", "Fabrikam sold", "Northwind sold"),
     ("Interest rates were raised by the central bank in May.", "Interest rates were lowered by the central bank in May.", "lowered", "raised"),
@@ -66,9 +67,11 @@ async def test_yes_beside_a_sentence_that_denies_fails():
     assert context.rstrip(".") in score.explanation
 
 
-@pytest.mark.parametrize(("result", "label"), [("24", None), ("26", "fail")])
-async def test_a_written_equation_is_computed(result, label):
-    score = await adherence(f"Two tickets cost 2 x 12 = {result} euros.", "A ticket costs 12 euros.")
+@pytest.mark.parametrize(
+    ("equation", "label"), [("2 x 12 = 24", None), ("2 x 12 = 26", "fail"), ("800 x 12 = 9,650", None)]
+)
+async def test_a_written_equation_is_computed_and_may_be_rounded(equation, label):
+    score = await adherence(f"The tickets cost {equation} euros.", "A ticket costs 12 euros.")
 
     assert score.label == label
 
@@ -102,6 +105,14 @@ async def test_a_copied_answer_passes_and_says_where_its_words_stand():
 
     assert (score.label, score.threshold) == ("pass", 0.5)
     assert "in context 2" in score.explanation
+
+
+async def test_other_words_beside_structured_data_are_worth_less_than_its_values():
+    data = '{"name": "Blue Door", "OutdoorSeating": false, "rating": 4.5, "city": "Leeds"}'
+    values = await adherence("Blue Door has a rating of 4.5 in Leeds.", data)
+    words = await adherence("Blue Door is a place to drink with friends.", data)
+
+    assert 0.5 < words.value < 0.8 < values.value
 
 
 async def test_what_is_said_in_other_words_has_a_value_and_no_label():
@@ -191,7 +202,7 @@ async def test_an_answer_that_covers_more_is_more_complete_and_what_it_leaves_ou
 async def test_contexts_that_were_used_are_told_from_others(judge):
     record = RagRecord(question="When did the Eiffel Tower open?", contexts=[TOWER, MUSEUM], response=COPIED)
 
-    assert [one.useful for one in await judge.judge_usefulness(record)] == [True, False]
+    assert [one.value for one in await judge.judge_usefulness(record)] == [1, 0]
     first, second = await judge.measure_utilization(record)
     assert 0 < first.value < 1
     assert second.value == 0

@@ -116,7 +116,7 @@ class LocalHttp:
                 self.end_headers()
                 self.wfile.write(b"" if self.command == "HEAD" else content)
 
-            do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = handle_any
+            do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any
 
             def log_message(self, *args):
                 pass

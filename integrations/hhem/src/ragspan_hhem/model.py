@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.detector import ReferencePair, require_reference_values
 from ragspan_hhem.network import Network
 from ragspan_hhem.prompt import Pair, Prompt
 
@@ -25,8 +24,8 @@ FOUNDATION_REVISION = "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 
-REFERENCE_PAIRS = tuple(
-    ReferencePair(premise=premise, hypothesis=hypothesis, probability=probability)
+REFERENCES = {
+    Pair((premise,), hypothesis): probability
     for probability, premise, hypothesis in (
         (0.0111, "The capital of France is Berlin.", "The capital of France is Paris."),
         (0.6474, "I am in California", "I am in United States."),
@@ -42,8 +41,10 @@ REFERENCE_PAIRS = tuple(
         ),
         (0.0543, "Mark Wahlberg was a fan of Manny.", "Manny was a fan of Mark Wahlberg."),
     )
-)
+}
 """Pairs with the probabilities that the card of HHEM-2.1-Open has for them. A correctly loaded model gives the same."""
+_TOLERANCE = 0.005
+"""Results of processors and devices differ by less than a thousandth, those of a wrong loader by much more."""
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _MAX_REASON = 300  # characters
@@ -112,8 +113,7 @@ def load(choice: ModelChoice) -> HHEM:
         prompt = Prompt(lambda text: encode(text).ids, max_tokens=choice.max_tokens)
         classifier = HHEM(prompt, Network(weights, device=choice.device), batch_size=choice.batch_size)
         if choice.reference_check:
-            found = classifier.findings([Pair((one.premise,), one.hypothesis) for one in REFERENCE_PAIRS])
-            require_reference_values([one.probability for one in found], REFERENCE_PAIRS, name="hhem")
+            check_references(classifier)
     except JudgeError:
         raise
     except ImportError as error:
@@ -124,6 +124,18 @@ def load(choice: ModelChoice) -> HHEM:
         raise _unavailable(f"HHEM cannot be loaded onto {choice.device}: {error_text(error)}") from None
     _logger.info("HHEM was loaded onto %s in %.1f s", choice.device, time.monotonic() - began)
     return classifier
+
+
+def check_references(classifier: HHEM, references: Mapping[Pair, float] = REFERENCES) -> None:
+    """Raise `JudgeError` unless the pairs get their published probabilities: a loader can be wrong without an error."""
+    found = zip(classifier.findings(list(references)), references.values(), strict=True)
+    wrong = sum(not abs(one.probability - published) <= _TOLERANCE for one, published in found)  # NaN is wrong, too
+    if wrong:
+        raise JudgeError(
+            "hhem_reference_mismatch",
+            f"{wrong} of the {len(references)} published reference pairs get another probability: these are not the weights and the "
+            "tokenizer of the published hhem, or this device computes something else; a model of your own has no such pairs",
+        )
 
 
 def find_files(model: str, revision: str) -> tuple[Path, Path]:

@@ -143,7 +143,7 @@ def _read_document(
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
     metadata = kept_entries(given, texts=copying.texts)
-    document = Document(text, None if own_id is None else text_of(own_id), metadata)
+    document = Document(text, text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts
     copying.kept[id(value)] = value, document

@@ -37,7 +37,6 @@ class Noted(NamedTuple):
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _TEXT = frozenset({id(str)})
-_PLAIN = (str, int, float, bool, list, dict, type(None))
 _MODELS = ("model", "model_name")
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
 _STORES = ("collection_name", "index_name", "table_name")
@@ -209,7 +208,7 @@ def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
     if "args" in arguments:
         given = next(iter(items_of(arguments["args"]) or ()), None)
     if is_dict(named) and named:  # what else than plain values a tool is given does not come from a model
-        given = {key: value for key, value in entries_in(named).items() if any(type(value) is one for one in _PLAIN)}
+        given = entries_in(named)
     elif type(given) is not str and type(given) is not dict:
         given = None
     return Noted(DATA.take(given, log), ToolStart(name or facts.name))

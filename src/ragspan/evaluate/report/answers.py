@@ -15,7 +15,8 @@ from ragspan import field_names
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import locate
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.metrics import JudgedContext
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import RagRecord
 from ragspan.text.limits import fair_limit
@@ -135,8 +136,9 @@ def _cut(text: str | None, room: int) -> dict[str, Any]:
 def _contexts(row: EvaluatedRow, room: int) -> list[dict[str, Any]]:
     """The first contexts, those that were useful before others, in prompt order. Long texts share the room equally."""
     contexts = row.record.contexts or ()
-    judged = [item for score in row.scores.values() for item in score.evidence if isinstance(item, ContextVerdict)]
-    useful = {item.index: item.useful for item in judged}
+    scores = [row.scores[name] for name in ("context_utilization", "chunk_attribution") if name in row.scores]
+    judged = (item for score in scores for item in score.evidence if isinstance(item, JudgedContext))
+    useful = {item.index: item.value > 0 for item in judged}
     chosen = sorted(sorted(range(len(contexts)), key=lambda index: not useful.get(index))[:_CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
     return [

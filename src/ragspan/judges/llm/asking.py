@@ -151,31 +151,28 @@ def majority(opinions: Sequence[Any], tie: str | None = None) -> Any:
 class AskedOnce:
     """Asks each question once, however many callers need the answer. For one record and one event loop.
 
-    Callers that come before the answer wait for it; later callers get it at once. The usage is on the first caller's meter. An error is
-    that of all who wait; whoever comes later asks again. A cancellation, or a denial by the caller's own allowance, is that caller's
-    alone: the next one asks.
+    Callers that come before the answer wait for it. The usage is on the first caller's meter. An error is that of all who wait; whoever
+    comes later asks again. A cancellation, or a denial by the caller's own allowance, is that caller's alone: the next one asks.
     """
 
     def __init__(self) -> None:
-        self._asked: dict[Hashable, asyncio.Future[Any]] = {}
+        self._answers: dict[Hashable, Any] = {}
+        self._errors: dict[Hashable, JudgeError] = {}
+        self._turns: dict[Hashable, asyncio.Lock] = {}
 
     async def ask(self, question: Hashable, asking: Callable[[], Awaitable[_T]]) -> _T:
         """What `asking` returns, called now or earlier for this question."""
-        while (earlier := self._asked.get(question)) is not None:
-            answer = await asyncio.shield(earlier)
-            if answer is not self:
-                found: _T = answer
-                return found
-        mine = self._asked[question] = asyncio.get_running_loop().create_future()
-        try:
-            found = await asking()
-        except BaseException as error:
-            del self._asked[question]
-            if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
-                mine.set_exception(error)
-                mine.exception()  # known to nobody, if nobody waits
-            else:
-                mine.set_result(self)  # which stands for nobody's answer
-            raise
-        mine.set_result(found)
-        return found
+        earlier = self._errors.get(question)
+        async with self._turns.setdefault(question, asyncio.Lock()):
+            if question not in self._answers:
+                error = self._errors.get(question)
+                if error is not None and error is not earlier:
+                    raise error
+                try:
+                    self._answers[question] = await asking()
+                except JudgeError as failed:
+                    if not isinstance(failed, BudgetExhausted):
+                        self._errors[question] = failed
+                    raise
+            found: _T = self._answers[question]
+            return found

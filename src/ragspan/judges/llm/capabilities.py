@@ -1,57 +1,41 @@
 """What an endpoint takes: what it refuses of a request is left out, and the request is made again; later ones leave it out at once.
 
-A refusal names its parameter in a field of its own, or in its words; `PARAMETERS` has the names of all providers, and words that
-describe one. What names none fails with the endpoint's words: nothing is guessed, and only an answer teaches.
+A refusal names its parameter in a field of its own, or in its words; `PARAMETERS` has the names of all providers. What names none fails
+with the endpoint's words: nothing is guessed, and only an answer teaches.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from ragspan.judges.llm.requests import status_of
 from ragspan.throttled_log import ThrottledLog
 
-
-class Parameter(NamedTuple):
-    """A parameter that a request can do without, and its score still means the same."""
-
-    names: tuple[str, ...] = ()
-    """What else providers call it, or its parts. Case and underscores do not matter."""
-    words: str | None = None
-    """A pattern for refusals that do not name it."""
-
-
 _FORMAT: Final = "response_format"
-PARAMETERS: Final[Mapping[str, Parameter]] = {
-    _FORMAT: Parameter(
-        (
-            *("json_schema", "json_object", "response_schema", "response_json_schema", "response_mime_type"),  # Gemini
-            *("output_config", "output_format", "output_schema", "text_format"),  # Anthropic, Bedrock
-            *("guided_json", "guided_decoding", "guided_grammar", "structured_outputs", "xgrammar", "outlines"),  # vLLM
-            *("tool_choice", "tools", "functions", "function_declarations"),  # frameworks pass a schema as a tool
-        ),
-        r"schema|grammar|json[ _]mode|json output|generate JSON|structured[ _]output|guided|constrained|\bsamplers?\b"
-        r"|\btool (?:use|calling|choice)|function calling|the word .?json|\bformat\b|too many states",
+PARAMETERS: Final[Mapping[str, Sequence[str]]] = {
+    _FORMAT: (
+        *("json_schema", "json_object", "response_schema", "response_json_schema", "response_mime_type"),  # Gemini
+        *("output_config", "output_format", "output_schema", "text_format"),  # Anthropic, Bedrock
+        *("guided_json", "guided_decoding", "guided_grammar", "structured_outputs", "xgrammar", "outlines"),  # vLLM
+        *("schema", "grammar", "format", "samplers"),  # local servers
+        *("tool_choice", "tools", "functions", "function_declarations"),  # frameworks pass a schema as a tool
     ),
-    "n": Parameter(
-        ("candidate_count", "num_candidates", "num_completions", "num_generations", "num_choices", "best_of"),
-        r"\b(?:multiple|several|many|one|single|more than one|number of|more than 1) (?:\w+ )?"
-        r"(?:candidate|choice|completion|generation|response|output|sequence)s?\b",
-    ),
-    "temperature": Parameter((), r"sampling param|greedy"),
-    "seed": Parameter(("random_seed",)),
-    "logprobs": Parameter(("log_probs", "response_logprobs"), r"log.?prob"),
-    "max_tokens": Parameter(("max_output_tokens", "max_new_tokens")),
-    "reasoning_effort": Parameter(("reasoning", "thinking_level", "thinking_budget", "thinking_config")),
-    **dict.fromkeys(("top_p", "top_k", "top_logprobs", "verbosity", "max_completion_tokens"), Parameter()),
-    **dict.fromkeys(("presence_penalty", "frequency_penalty", "service_tier", "prompt_cache_key"), Parameter()),
+    "n": ("candidate_count", "num_candidates", "num_completions", "num_generations", "num_choices", "best_of"),
+    "temperature": (),
+    "seed": ("random_seed",),
+    "logprobs": ("log_probs", "response_logprobs"),
+    "max_tokens": ("max_output_tokens", "max_new_tokens"),
+    "reasoning_effort": ("reasoning", "thinking_level", "thinking_budget", "thinking_config"),
+    **dict.fromkeys(("top_p", "top_k", "top_logprobs", "verbosity", "max_completion_tokens"), ()),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty", "service_tier", "prompt_cache_key"), ()),
 }
-"""By their names in OpenAI's protocol. What else a user sends (a gateway's rules about who may see the texts, say) is never left out."""
-_NAMES = {re.sub("[_-]", "", spelt).lower(): name for name, row in PARAMETERS.items() for spelt in (name, *row.names)}
+"""What a request can do without, so that its score still means the same: by the name in OpenAI's protocol, what else providers call it or
+its parts. What else a user sends (a gateway's rules about who may see the texts, say) is never left out."""
+_NAMES = {re.sub("[_-]", "", spelt).lower(): name for name, row in PARAMETERS.items() for spelt in (name, *row)}
 _WORD = re.compile(r"(?<!\\)\b[A-Za-z][\w-]*")
 _REFUSING: Final = frozenset({None, 400, 404, 405, 422, 500, 501})
 """Statuses. A proxy answers 404 if no model behind it takes the parameters, local servers that cannot use a schema 500."""
@@ -119,10 +103,7 @@ def _refused_parameter(error: Exception, words: str, sent: Collection[str]) -> s
     status, param = status_of(error), str(getattr(error, "param", None) or "")
     if status not in _REFUSING or re.match(_OTHER_FIELDS, param):
         return None
-    described = [name for name in sent if (own := PARAMETERS[name].words) and re.search(own, words, re.IGNORECASE)]
-    failed = _FAILED_GENERATION.search(words)
-    if status == 500 or failed:  # noqa: PLR2004 - of HTTP
-        return _FORMAT if _FORMAT in sent and (failed or _FORMAT in described) else None
     found = (word[0] for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
     names = (_NAMES.get(re.sub("[_-]", "", word).lower()) for word in found)
-    return next((name for name in names if name in sent), None) or next(iter(described), None)
+    name = _FORMAT if _FAILED_GENERATION.search(words) else next((name for name in names if name in sent), None)
+    return name if name in sent and (status != 500 or name == _FORMAT) else None  # noqa: PLR2004 - of HTTP

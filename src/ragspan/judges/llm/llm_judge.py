@@ -19,7 +19,6 @@ from ragspan.judges.judge_protocols import (
     ClaimVerdict,
     Completion,
     ContextRating,
-    ContextVerdict,
     ItemQuestion,
     ItemVerdict,
     Rating,
@@ -39,7 +38,7 @@ from ragspan.records import RagRecord
 _CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
 _LEAST_RECENT, _MOST_RECENT = 3, 60
 _LEAST_ALIKE = 0.6
-_RELEVANCE: Final = {"full": 1.0, "partial": 0.5, "none": 0.0}
+_VALUES: Final = {"useful": 1.0, "not_useful": 0.0, "full": 1.0, "partial": 0.5, "none": 0.0}
 _POLLED: Final[Mapping[str, str]] = {
     "vote_adherence": "grounding",
     "rate_completeness": "completeness",
@@ -129,19 +128,21 @@ class LLMJudge:
         return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in found[:votes]]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        found = (await self._answered(record, "rate_completeness", ratings)).polled()
-        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
+        return await self._ratings(record, "rate_completeness", ratings)
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        found = (await self._answered(record, "rate_answer_relevance", ratings)).polled()
-        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:ratings]]
+        return await self._ratings(record, "rate_answer_relevance", ratings)
+
+    async def _ratings(self, record: RagRecord, name: str, wanted: int) -> list[Rating]:
+        found = (await self._answered(record, name, wanted)).polled()
+        return [Rating(value=one.value, explanation=one.reasoning) for one in found[:wanted]]
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         prompt, first = self._prompt(record), await self._answered(record, "verify_claims", 1)
         asked = [first]
         if first.found and first.found[0].more:
             listed = prompt.quote("claims", "\n".join(one.claim for one in first.found[0].claims))
-            asking = partial(self._ask, record, {"verify_claims": 1}, listed)
+            asking = partial(self._ask, record, prompt, {"verify_claims": 1}, listed)
             asked += (await prompt.once.ask("more claims", asking)).values()
         for question in asked:
             for one in merged_claims(question.polled()):
@@ -160,24 +161,27 @@ class LLMJudge:
             for index, one in found
         ]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        found = (await self._answered(record, "judge_usefulness", 1)).numbered()
-        return [
-            ContextVerdict(index=at, useful=one.verdict == "useful", explanation=one.reasoning) for at, one in found
-        ]
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
+        return await self._rated(record, "judge_usefulness")
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        found = (await self._answered(record, "rate_context_relevance", 1)).numbered()
-        return [ContextRating(index=at, value=_RELEVANCE[one.verdict], explanation=one.reasoning) for at, one in found]
+        return await self._rated(record, "rate_context_relevance")
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its text that the response uses, as the model estimates it."""
-        found = (await self._answered(record, "measure_utilization", 1)).numbered()
-        return [ContextRating(index=index, value=one.value, explanation=one.reasoning) for index, one in found]
+        return await self._rated(record, "measure_utilization")
 
     async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
         found = (await self._answered(record, question.key, question)).numbered()
         return [ItemVerdict(index=index, verdict=one.verdict, explanation=one.reasoning) for index, one in found]
+
+    async def _rated(self, record: RagRecord, name: str) -> list[ContextRating]:
+        found = (await self._answered(record, name, 1)).numbered()
+        values = (one.value if isinstance(one, parts.NumberedValue) else _VALUES[one.verdict] for _, one in found)
+        return [
+            ContextRating(index=index, value=value, explanation=one.reasoning)
+            for (index, one), value in zip(found, values, strict=True)
+        ]
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
@@ -190,58 +194,43 @@ class LLMJudge:
         key = (self, asyncio.get_running_loop())
         return session_of(record).get_or_make(key, lambda: lay_out(record, self._max_context_chars))
 
-    async def _expected(self, record: RagRecord) -> Mapping[str, Any]:
-        """What the record's metrics ask this judge, as it is known when they begin; what is asked later is asked by itself."""
-        prompt = self._prompt(record)
-        if prompt.expected is None:
-            for _ in range(2):  # until metrics that begin together have all said it
-                await asyncio.sleep(0)
-        if prompt.expected is None:
-            told = session_of(record).expected(self).items()
-            prompt.expected = {"verify_claims" if name == "extract_claims" else name: wanted for name, wanted in told}
-        return prompt.expected
-
     async def _answered(self, record: RagRecord, name: str, wanted: Any) -> Question:
         """What the model says to a question: with all others that the record's metrics ask, or else by itself."""
-        question, expected = self._question(record, name, wanted), await self._expected(record)
-        if question.part.is_list and not question.numbers:
-            return question
+        prompt = self._prompt(record)
+        if prompt.expected is None:
+            for _ in range(2):  # until metrics that begin together have all said what they will ask
+                await asyncio.sleep(0)
+        if prompt.expected is None:  # what is asked later is asked by itself
+            told = session_of(record).expected(self).items()
+            prompt.expected = {"verify_claims" if one == "extract_claims" else one: count for one, count in told}
+        expected = prompt.expected
         is_expected = name in expected and (name not in _POLLED or expected[name] >= wanted)
         asked = dict(expected) if is_expected and not self._is_thorough else {name: wanted}
-        found = await self._prompt(record).once.ask(tuple(asked.items()), partial(self._ask, record, asked))
-        return found[question.part.key]
+        found = await prompt.once.ask(tuple(asked.items()), partial(self._ask, record, prompt, asked))
+        key = _PARTS.get(name, name)
+        return found[key] if key in found else _question(prompt, name, wanted)
 
-    async def _ask(self, record: RagRecord, asked: Mapping[str, Any], listed: str = "") -> dict[str, Question]:
+    async def _ask(
+        self, record: RagRecord, prompt: Prompt, asked: Mapping[str, Any], listed: str = ""
+    ) -> dict[str, Question]:
         """Ask all of it in one request; the answers by their parts. The claims that are listed are judged already."""
-        questions = self._questions(record, asked)
-        everything = {**await self._expected(record), **asked} if self._is_thorough else asked
-        guide = tuple(one.part for one in self._questions(record, everything))
+        questions = _questions(prompt, asked)
+        if not questions:
+            return {}
+        guide = questions if not self._is_thorough else _questions(prompt, {**(prompt.expected or {}), **asked})
         polls = max(one.wanted for one in questions)
         takes = getattr(self.client, "capabilities", None)
         gives_choices = takes.takes("n") if isinstance(takes, EndpointCapabilities) else True
-        send = partial(self._send, record, guide, is_sampled=polls > 1, listed=listed)
+        send = partial(
+            self._send, record, prompt, tuple(one.part for one in guide), is_sampled=polls > 1, listed=listed
+        )
         await ask(questions, send, choices=polls if gives_choices else 1)
         return {one.part.key: one for one in questions}
-
-    def _questions(self, record: RagRecord, asked: Mapping[str, Any]) -> list[Question]:
-        """In the order of the reply, without what has nothing to ask about."""
-        made = [self._question(record, name, wanted) for name, wanted in asked.items()]
-        some = [one for one in made if one.numbers or not one.part.is_list]
-        return sorted(some, key=lambda one: parts.place_of(one.part))
-
-    def _question(self, record: RagRecord, name: str, wanted: Any) -> Question:
-        """The question of a metric, by the name of the judge's method or, where the metric brings it, by its key."""
-        quote, numbers = self._prompt(record).quote, range(1, len(record.contexts or ()) + 1)
-        if isinstance(wanted, ItemQuestion):
-            part = parts.PARTS.get(name) or parts.part_of_items(name, wanted.about, wanted.verdicts)
-            lines = [f"{number}. {' '.join(item.split())}" for number, item in enumerate(wanted.items, start=1)]
-            return Question(part=part, numbers=range(1, len(lines) + 1), quoted=quote(name, "\n".join(lines)))
-        part = parts.PARTS[_PARTS[name]]
-        return Question(part=part, numbers=numbers) if part.is_list else Question(part=part, wanted=wanted)
 
     async def _send(
         self,
         record: RagRecord,
+        prompt: Prompt,
         guide: tuple[parts.Part, ...],
         wanted: Wanted,
         choices: int,
@@ -250,7 +239,7 @@ class LLMJudge:
         listed: str,
     ) -> list[Completion]:
         """Send a request, if the service is well and the allowance suffices."""
-        prompt, asked = self._prompt(record), [(question.part, numbers) for question, numbers in wanted]
+        asked = [(question.part, numbers) for question, numbers in wanted]
         background = ""
         if record.background and any(part.takes_background for part, _ in asked):
             shown = shown_background(record, min(MAX_SHOWN, self._max_context_chars // 5))
@@ -281,6 +270,28 @@ class LLMJudge:
                     prompt.is_cached = True
                     return completions
         return await post()
+
+
+def _questions(prompt: Prompt, asked: Mapping[str, Any]) -> list[Question]:
+    """In the order of the reply, without what has nothing to ask about."""
+    made = (_question(prompt, name, wanted) for name, wanted in asked.items())
+    return sorted(
+        (one for one in made if one.numbers or not one.part.is_list), key=lambda one: parts.place_of(one.part)
+    )
+
+
+def _question(prompt: Prompt, name: str, wanted: Any) -> Question:
+    """The question of a metric, by the name of the judge's method or, where the metric brings it, by its key."""
+    if isinstance(wanted, ItemQuestion):
+        part = parts.PARTS.get(name) or parts.part_of_items(name, wanted.about, wanted.verdicts)
+        lines = [f"{number}. {' '.join(item.split())}" for number, item in enumerate(wanted.items, start=1)]
+        return Question(part=part, numbers=range(1, len(lines) + 1), quoted=prompt.quote(name, "\n".join(lines)))
+    part = parts.PARTS[_PARTS[name]]
+    return (
+        Question(part=part, numbers=range(1, prompt.contexts + 1))
+        if part.is_list
+        else Question(part=part, wanted=wanted)
+    )
 
 
 def merged_claims(opinions: Sequence[JudgedClaims]) -> list[JudgedClaim]:

@@ -71,8 +71,8 @@ class Prompt:
     code: str
     """Of its quotations."""
     material: str
-    contexts: tuple[str, ...]
-    """The part of each context that is shown."""
+    contexts: int
+    """How many there are."""
     share_shown: float
     """Of the characters of the record's texts, 0..1."""
     once: AskedOnce = field(default_factory=AskedOnce)
@@ -115,6 +115,6 @@ def lay_out(record: RagRecord, max_context_chars: int) -> Prompt:
     return Prompt(
         code=code,
         material="\n\n".join(blocks),
-        contexts=tuple(contexts),
+        contexts=len(contexts),
         share_shown=seen / whole if whole else 1.0,
     )

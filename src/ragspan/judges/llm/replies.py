@@ -61,7 +61,6 @@ _ENDS: Final = {
 }
 """Of a reply that ended for this reason, by a pattern for the reasons of all providers."""
 _EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
-_CODE_BLOCK = re.compile(r"```(?:[a-z]+\b)?(.*?)```", re.IGNORECASE | re.DOTALL)
 _OPENING = re.compile(r"<[A-Za-z][\w:.-]{0,40}(?:\s[^<>]{0,200})?>|\[[A-Za-z]\w{0,40}\]|◁\w{1,40}▷")
 """Any tag: `<think>`, `<reasoning>` (Bedrock), `[THINK]` (Mistral), `◁think▷` (Kimi)."""
 _END_OF_THOUGHTS = re.compile(
@@ -163,42 +162,31 @@ def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[
     answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
     value = answer.get(part.key)
     items = value if part.is_list and isinstance(value, list) else [] if part.is_list or value is None else [value]
-    found = _converted(items, part.kind)
+    found = []
+    for item in items:
+        # A number may be written as a text (`"1"`), or a whole one with decimals (`1.0`).
+        with contextlib.suppress(msgspec.ValidationError, RecursionError):
+            found.append(msgspec.convert(item, part.kind, strict=False))
     if numbers is not None:
-        known = [one.number for one in _converted(items, _Numbered)]
+        known = [one.number for one in found]
         if len(set(known)) < len(known) or any(number not in numbers for number in known):
             return [], MISCOUNTED
     return found, None if found else OTHER_JSON
 
 
-class _Numbered(msgspec.Struct, frozen=True):
-    number: int
-
-
-def _converted(items: Iterable[Any], kind: Any) -> list[Any]:
-    """The valid ones, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
-    found = []
-    for item in items:
-        with contextlib.suppress(msgspec.ValidationError, RecursionError):
-            found.append(msgspec.convert(_folded(item), kind, strict=False))
+def _folded(found: dict[str, Any]) -> dict[str, Any]:
+    """The object with a verdict as it stands on the menu: "Not grounded." is `not_grounded`."""
+    if isinstance(verdict := found.get("verdict"), str):
+        found["verdict"] = "_".join(re.findall(r"[^\W_]+", verdict.lower()))
     return found
 
 
-def _folded(item: Any) -> Any:
-    """The item with verdicts as they stand on the menu: "Not grounded." is `not_grounded`."""
-    if isinstance(item, list):
-        return [_folded(one) for one in item]
-    if not isinstance(item, dict):
-        return item
-    folded = {key: _folded(value) for key, value in item.items()}
-    if isinstance(verdict := folded.get("verdict"), str):
-        folded["verdict"] = "_".join(re.findall(r"[^\W_]+", verdict.lower()))
-    return folded
+_DECODER = json.JSONDecoder(object_hook=_folded, parse_constant=lambda _: None)
 
 
 @lru_cache(maxsize=32)
 def _object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object of a reply, without thoughts and marks: all of it, or else the only one, in a code block or in prose.
+    """The JSON object of a reply, without thoughts and marks: the only one, also in a code block or in prose.
 
     All parts of a request are read from the same reply; nobody changes what is read.
     """
@@ -210,13 +198,6 @@ def _object_in(text: str) -> dict[str, Any] | None:
         opening = _OPENING.match(reply)
         around = reply[opening.end() if opening else 0 : ends[-1].start()]
         reply = reply[ends[-1].end() :].strip() or around.strip()
-    blocks = _CODE_BLOCK.findall(reply)
-    for candidate in (reply, *(blocks if len(blocks) == 1 else ())):
-        for plain in (candidate, _EXTRA_COMMA.sub(r"\1", candidate)):
-            with contextlib.suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-                found = msgspec.json.decode(plain)
-                if isinstance(found, dict):
-                    return found
     objects = [] if _OPENING.match(reply) else list(_objects_in(_EXTRA_COMMA.sub(r"\1", reply)))
     return objects[0] if len(objects) == 1 else None
 
@@ -228,7 +209,7 @@ def _objects_in(text: str) -> Iterator[dict[str, Any]]:
         if place < 0:
             return
         try:
-            value, end = json.JSONDecoder().raw_decode(text, place)
+            value, end = _DECODER.raw_decode(text, place)
         except (ValueError, RecursionError):
             if place == 0:
                 return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, Verdict, require_few_contexts
+from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, TOO_MANY_CONTEXTS, Verdict
 from ragspan.judges.screen.claims import Response
 from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader, Index, within_bounds
 from ragspan.judges.screen.findings import YES
@@ -126,7 +126,9 @@ class Analysis:
     @property
     def each_context(self) -> Sequence[Context]:
         """All contexts; raises a `JudgeError` (`too_many_contexts`) where some are not read."""
-        require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
+        if (count := len(self.record.contexts or ())) > MAX_CONTEXTS:
+            words = f"the judge can judge only {MAX_CONTEXTS} of {count} contexts one by one"
+            raise JudgeError(TOO_MANY_CONTEXTS, words)
         return self.contexts
 
     def require_question(self) -> None:

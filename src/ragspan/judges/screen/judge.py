@@ -8,10 +8,8 @@ from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.judge_protocols import (
-    ClaimSupport,
     ClaimVerdict,
     ContextRating,
-    ContextVerdict,
     Rating,
     Vote,
 )
@@ -105,29 +103,29 @@ class OverlapJudge:
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
-    ) -> list[ClaimSupport]:
-        """For each claim the document that holds most of it, if the documents alone support it."""
+    ) -> list[tuple[str, int | None]]:
+        """Claims, each with the document that holds most of it if the documents alone support it, and None if they do not."""
         if claims is None:
             verdicts = await self.verify_claims(record, await self.extract_claims(record))
             claims = [verdict.claim or "" for verdict in verdicts if not verdict.supported]
         elsewhere = Analysis(replace(record, contexts=as_contexts(documents)), self._reader)
-        found = []
+        found: list[tuple[str, int | None]] = []
         for claim, grade in zip(claims, elsewhere.grade(claims), strict=True):
             supported = probability(grade.score, elsewhere.language)
             if supported >= _SURE and grade.context is not None:
-                found.append(ClaimSupport(claim=claim, document=grade.context))
+                found.append((claim, grade.context))
             elif supported < _NOT_THERE and share_read(elsewhere.record) == 1:
-                found.append(ClaimSupport(claim=claim, document=None))
+                found.append((claim, None))
         return found
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        """A verdict for each context: does it share nearly as much with the response as the best one?"""
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
+        """A rating of 1 or 0 for each context: does it share nearly as much with the response as the best one?"""
         shared = self._analysis(record).shared
         best = f"{max(shared, default=0.0):.0%}"
         return [
-            ContextVerdict(
+            ContextRating(
                 index=index,
-                useful=useful,
+                value=float(useful),
                 explanation=f"shares {share:.0%} of the response's words; the best {best}",
             )
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
