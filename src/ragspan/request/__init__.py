@@ -21,7 +21,6 @@ from ragspan.request.documents import SeenDocuments as SeenDocuments
 from ragspan.request.documents import documents_of_result as documents_of_result
 from ragspan.request.documents import searched_with as searched_with
 from ragspan.request.evidence import contexts_of_calls as contexts_of_calls
-from ragspan.request.evidence import originals_of as originals_of
 from ragspan.request.record_making import record_of as record_of
 from ragspan.request.record_making import record_of_log as record_of_log
 from ragspan.request.steps import ModelStart as ModelStart

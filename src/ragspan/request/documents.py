@@ -167,12 +167,13 @@ class SeenDocuments:
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
     metadata = kept_entries(document.metadata)
+    names = field_names.SOURCE if metadata else ()
     return RetrievedContext(
         text=document.text,
         id=document.id,
         rank=rank,
         score=score,
-        source=next((source for name in field_names.SOURCE if (source := text_or_none(metadata.get(name)))), None),
+        source=next((source for name in names if (source := text_or_none(metadata.get(name)))), None),
         metadata=metadata,
     )
 

@@ -6,7 +6,7 @@ are not evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -126,25 +126,6 @@ def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
             found[text[:left], kind] = None
             left -= len(text)
     return tuple(Background(text=text, kind=kind) for text, kind in found)
-
-
-Answers = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
-"""What earlier steps answered, each with what that rests on. A single word of a model, such as a grade, stands anywhere and is none."""
-
-
-def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
-    """The contexts of those of these contexts that were themselves answers."""
-    known = {context.text: context for context in contexts}
-    given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
-    said = [(text, contexts_of) for text, contexts_of in answers if text]
-    for context in waiting:
-        own = [list(contexts_of() or ()) for text, contexts_of in said if text in context.text]
-        # A step's own context that happens to hold its answer was not made from it.
-        inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
-        if not inner and context.text not in given:
-            leaves.append(context)
-        waiting += [known.setdefault(each.text, each) for each in inner if each.text not in known]
-    return tuple(leaves)
 
 
 # What cannot be known

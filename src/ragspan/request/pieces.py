@@ -68,6 +68,7 @@ class Source(enum.IntEnum):
     TEMPLATE = 8  # instructions
 
 
+_SOURCES = tuple(Source)
 _UNKNOWN = bytes([255, *range(1, 256)])
 
 
@@ -121,8 +122,9 @@ class _Cutter:
             if turn is not Turn.SPOKEN:
                 self._mark(number, message, turn, text)
             is_data = text.lstrip()[:1] in {"{", "["}
-            for found in _pieces.finditer(self._texts.marks_of(number).replace(b"\xff", b"\x00")):
-                if (source := Source(found[0][0])) is not Source.DOCUMENT:
+            marks = self._texts.marks_of(number).replace(b"\xff", b"\x00")
+            for found in _pieces.finditer(marks):
+                if (source := _SOURCES[marks[found.start()]]) is not Source.DOCUMENT:
                     piece = text[slice(*found.span())]
                     yield PromptPiece(source, unescaped(piece) if is_data else piece)
 
