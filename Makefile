@@ -53,14 +53,15 @@ DEMO_MEMBERS := -e . -e 'integrations/langchain[demo]' -e integrations/llama-ind
 demo: $(DEMO)/.installed  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(DEMO)/bin/ragspan demo
 
-# A file's tests run in one process, so that what they share is made once. Tests wait for servers and processes, and use less than
-# half of a core: more of them run than there are cores, and fewer of the slow ones, which start processes themselves.
+# A file's tests run in one process, so that what they share is made once; with `each`, a process has files of its own from the
+# start, and imports what these need and no more (conftest.py). Tests wait for servers and processes, and use less than half of a
+# core: more of them run than there are cores, and fewer of the slow ones, which start processes themselves.
 CORES = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
 WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 5 // 2))')
 SLOW_WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 2))')
 
 test: install  ## the tests that take no longer than seconds, in parallel
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart=0 -m "not slow and not alone"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist each --max-worker-restart=0 -o console_output_style=classic -m "not slow and not alone"
 
 test-slow: install  ## the slow tests, in parallel
 	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist loadfile -m "slow and not alone"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import ssl
 import sys
+from itertools import accumulate
 
 import pytest
 from servers.chat import FakeOpenAI
@@ -14,6 +17,38 @@ pytest.register_assert_rewrite("li_programs")
 def pytest_configure():
     """What is made until all tests are known stays until the end: the collector need not look at it, then or ever again."""
     gc.disable()
+
+
+def pytest_sessionstart(session):
+    """Each client would read the certificates of all authorities, which takes longer than most tests: now it looks for one when it needs it."""
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = ssl.get_default_verify_paths().capath or str(session.config.rootpath)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["dist"] = node.config.option.dist
+
+
+MINE = pytest.StashKey()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With `--dist each` a worker collects its own part of the files alone, which spares it the imports of all others."""
+    worker = getattr(config, "workerinput", {})
+    if worker.get("dist") != "each":
+        return None
+    if MINE not in config.stash:
+        config.stash[MINE] = part_of(config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+    return None if collection_path in config.stash[MINE] else True
+
+
+def part_of(config, number, count):
+    """The files of one worker and the folders above them: neighbours in the tree, which import the same, and as many bytes for each."""
+    files = sorted(path for root in config.getini("testpaths") for path in (config.rootpath / root).rglob("test_*.py"))
+    ends = list(accumulate(path.stat().st_size for path in files))
+    part = [path for path, end in zip(files, ends, strict=True) if (end - 1) * count // ends[-1] == number]
+    return {*part, *(parent for path in part for parent in path.parents)}
 
 
 def pytest_collection_finish():

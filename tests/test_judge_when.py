@@ -110,7 +110,7 @@ async def scored(when, judge=None, **changes):
     judge = judge or FakeJudge()
     emitter = RecordingEmitter()
     metrics = [ContextAdherence(judge), Faithfulness(judge)]
-    with ScoringEngine(metrics=metrics, emitters=[emitter], judge_when=when) as engine:
+    with ScoringEngine(metrics=metrics, emitters=[emitter], judging="thread", judge_when=when) as engine:
         engine.submit(answer(**changes))
         engine.flush(30)
     return emitter.scored[0].outcomes
@@ -120,6 +120,14 @@ async def test_what_is_not_judged_says_why():
     outcomes = await scored("tag=staging")
 
     assert list(outcomes.values()) == [NotApplicable(reason="judge_when")] * 2
+
+
+async def test_the_environment_is_that_of_opentelemetrys_variable(monkeypatch):
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=shop, deployment.environment.name=staging")
+    outcomes = await scored("environment=staging; faithfulness: environment=prod", metadata={})
+
+    assert isinstance(outcomes["context_adherence"], Score)
+    assert outcomes["faithfulness"] == NotApplicable(reason="judge_when")
 
 
 async def test_each_metric_may_have_a_condition_and_a_rate_of_its_own():

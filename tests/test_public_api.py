@@ -5,18 +5,32 @@ from programs import output_of
 
 import ragspan
 
-FRAMEWORKS = (
-    "langchain",
-    "langchain_core",
-    "llama_index",
-    "llama_index_instrumentation",
+CLIENTS = {
     "openai",
-    "torch",
-    "transformers",
-    "pandas",
-    "rich",
-    "typer",
-)
+    "httpx",
+    "requests",
+    "langfuse",
+    "langsmith",
+    "ddtrace",
+    "mlflow",
+    "phoenix",
+    "opentelemetry.exporter",
+}
+HEAVY = CLIENTS | {
+    *("langchain", "langchain_core", "llama_index", "llama_index_instrumentation", "workflows", "nltk", "sqlalchemy"),
+    *("torch", "transformers", "pandas", "rich", "typer", "opentelemetry.sdk"),
+}
+LLAMA_INDEX = "from ragspan_llama_index import RagspanLlamaIndexInstrumentor"
+IMPORTS = {
+    "import ragspan, ragspan.telemetry": HEAVY,
+    "from ragspan import ScoringEngine, capture, default_engine": HEAVY - {"opentelemetry.sdk"},
+    "import ragspan.judges, ragspan.metrics": HEAVY - {"opentelemetry.sdk"},
+    "from ragspan_hhem import HHEMVerifier": HEAVY - {"opentelemetry.sdk"},
+    "import ragspan.tools.phoenix, ragspan.tools.mlflow, ragspan.tools.datadog": HEAVY - {"opentelemetry.sdk"},
+    "import ragspan.tools.langfuse, ragspan.tools.langsmith": HEAVY - {"opentelemetry.sdk"},
+    LLAMA_INDEX: HEAVY - {"opentelemetry.sdk", "llama_index_instrumentation"},
+    "RagspanLlamaIndexInstrumentor().instrument()": {"llama_index", "workflows", "nltk", "sqlalchemy"},
+}
 
 
 @pytest.mark.parametrize("name", ragspan.__all__)
@@ -29,32 +43,10 @@ def test_an_unknown_name_is_an_attribute_error():
         ragspan.ScoringEngin  # noqa: B018  the access is what is tested
 
 
-def loaded_after(statement):
-    program = f"import sys; {statement}; print(' '.join(sys.modules))"
-    return {module.partition(".")[0] for module in output_of("-c", program).split()}
+def test_importing_loads_no_framework_and_no_client():
+    """What has an entry point is loaded in every process that has the package, and a framework takes seconds."""
+    program = "import sys\n" + "\n".join(f"{statement}\nprint(*sys.modules)" for statement in IMPORTS)
+    loaded = output_of("-c", program).splitlines()
 
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import ragspan",
-        "from ragspan import ScoringEngine, capture, default_engine",
-        "import ragspan.judges, ragspan.metrics",
-        "from ragspan_hhem import HHEMVerifier",
-    ],
-)
-def test_importing_ragspan_imports_no_framework_and_no_client(statement):
-    assert not loaded_after(statement) & set(FRAMEWORKS)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import ragspan_llama_index",
-        "from ragspan_llama_index import RagspanLlamaIndexInstrumentor",
-        "from ragspan_llama_index import RagspanLlamaIndexInstrumentor; RagspanLlamaIndexInstrumentor().instrument()",
-    ],
-)
-def test_the_instrumentor_does_not_import_llama_index(statement):
-    """It is loaded in every process that has the package, and the framework takes seconds."""
-    assert not loaded_after(statement) & {"llama_index", "workflows", "nltk", "sqlalchemy"}
+    for (statement, heavy), modules in zip(IMPORTS.items(), loaded, strict=True):
+        assert not heavy & set(modules.split()), statement

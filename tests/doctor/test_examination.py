@@ -21,11 +21,12 @@ def a_finding(**changes):
 
 
 def test_a_check_that_hangs_is_left_behind():
-    released = threading.Event()
+    released, threads = threading.Event(), []
 
-    [found] = within(0.05, "judge", lambda: released.wait(60) and [])
+    [found] = within(0.05, "judge", lambda: threads.append(threading.current_thread()) or (released.wait(60) and []))
 
     released.set()
+    assert [thread.daemon for thread in threads] == [True], "the program ends without it"
     assert found.is_hanging
     assert (found.code, found.found) == ("did_not_end", "the check did not end within 0.05 s")
 

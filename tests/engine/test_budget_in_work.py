@@ -83,6 +83,7 @@ def test_where_the_budget_is_spent_the_embedded_judge_scores_and_says_so(outcome
     _, *beyond = outcomes_in_turn(
         ContextAdherence(judge, polls=1, threshold=0.25),
         times=4,
+        judging="thread",
         budget=Budget(requests_per_minute=1, fallback="overlap"),
     )
 

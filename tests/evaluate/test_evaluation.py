@@ -82,33 +82,21 @@ class InterruptedAfter:
         raise KeyboardInterrupt
 
 
-@pytest.fixture
-def interrupted(judge, tmp_path):
-    """The table and the output of a run that was interrupted somewhere."""
+def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(judge, tmp_path):
     table = [{"question": f"q{number}", "contexts": "c", "answer": "r" * number} for number in range(200)]
+    others = [{**row, "answer": "other"} for row in table]
     output = tmp_path / "r.jsonl"
     with pytest.raises(KeyboardInterrupt):
         evaluate(InterruptedAfter(table[:150]), METRICS, judge=judge, output=output)
-    return table, output
 
-
-@pytest.mark.parametrize(
-    ("changed", "options", "message"),
-    [
-        (lambda table: table, {"metrics": ["faithfulness"]}, "metrics was"),
-        (lambda table: table, {"answer_column": "question"}, "columns was .*'answer'.* and is .*'question'"),
-        (lambda table: [{**row, "answer": "other"} for row in table], {}, "row 1 is not what it was"),
-        (lambda table: table[:2], {}, "row 3 is not what it was"),
-    ],
-    ids=["metrics", "columns", "rows", "end"],
-)
-def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(
-    interrupted, judge, changed, options, message
-):
-    table, output = interrupted
-
-    with pytest.raises(TableError, match=message):
-        evaluate(changed(table), **{"metrics": METRICS, **options}, judge=judge, output=output, resume=True)
+    for rows, options, message in [
+        (table, {"metrics": ["faithfulness"]}, "metrics was"),
+        (table, {"answer_column": "question"}, "columns was .*'answer'.* and is .*'question'"),
+        (others, {}, "row 1 is not what it was"),
+        (table[:2], {}, "row 3 is not what it was"),
+    ]:
+        with pytest.raises(TableError, match=message):
+            evaluate(rows, **{"metrics": METRICS, **options}, judge=judge, output=output, resume=True)
 
 
 async def test_it_works_inside_a_running_loop_and_says_nothing_of_signals(rows, judge, caplog):

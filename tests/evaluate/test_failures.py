@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -13,8 +14,9 @@ from ragspan.judges import OverlapJudge
 from ragspan.metrics import Faithfulness
 
 
-@pytest.fixture
-def results(tmp_path):
+@pytest.fixture(scope="module")
+def rows_file(tmp_path_factory):
+    output = tmp_path_factory.mktemp("evaluated") / "results.jsonl"
     rows = [
         {
             "id": f"a{number}",
@@ -24,8 +26,13 @@ def results(tmp_path):
         }
         for number in range(60)
     ]
-    evaluate(rows, [Faithfulness(OverlapJudge())], output=tmp_path / "results.jsonl")
-    return tmp_path / "results.jsonl"
+    evaluate(rows, [Faithfulness(OverlapJudge())], output=output)
+    return output
+
+
+@pytest.fixture
+def results(rows_file, tmp_path):
+    return shutil.copy(rows_file, tmp_path / "results.jsonl")
 
 
 def lines(path):

@@ -131,7 +131,8 @@ def test_what_no_record_can_hold_makes_a_bad_row_that_quotes_nothing(rows, chang
     assert isinstance(good, BadRow) == bool(choices)
 
 
-def test_a_column_of_retrieved_documents_gives_causes_as_well():
+def test_a_column_of_retrieved_documents_gives_causes_as_well(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
     fee, settled = "The annual fee of the silver card is 49 euros, payable in March.", "Beta settles payments at night."
     row = {"question": "What is the fee?", "contexts": [settled], "retrieved": [settled, fee], "answer": fee}
     evaluation = evaluate([row], metrics=[Faithfulness(OverlapJudge())])

@@ -67,7 +67,7 @@ def test_a_fork_finds_nobody_in_the_middle_of_a_step_and_the_gate_open():
     worker = in_thread(work)
     began.wait(PATIENCE)
     try:
-        for _ in range(10):  # a fork that does not wait finds somebody nine times of ten
+        for _ in range(5):  # a fork that does not wait finds somebody nine times of ten
             pid = os.fork()
             if not pid:
                 was_at_work = is_at_work[0]

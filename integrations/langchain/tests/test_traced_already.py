@@ -134,7 +134,9 @@ def test_the_environment_asks_for_nothing_but_scores(openinference, application)
     providers = EnvironmentProviders(
         tracer_provider=application.provider, meter_provider=MeterProvider(), logger_provider=LoggerProvider()
     )
-    settings = Settings.from_environment({"RAGSPAN_SPANS": "scores", "RAGSPAN_METRICS": "faithfulness"})
+    settings = Settings.from_environment(
+        {"RAGSPAN_SPANS": "scores", "RAGSPAN_METRICS": "faithfulness", "RAGSPAN_JUDGING": "thread"}
+    )
     with engine_from(settings, providers) as engine:
         config = {"callbacks": [RagspanCallbackHandler(sink=engine)]}
         rag_chain().with_config(run_name="rivers").invoke(QUESTION, config)

@@ -132,7 +132,9 @@ class Endpoint:
                         # Without the client's types: with them, a third of a request's processor time goes into checking
                         # each part of the schema and of the response.
                         reply: object = await client.post(self._path, body=fields, cast_to=object, options=made)
-                        _raise_reported(reply)
+                        only = reply[0] if isinstance(reply, list) and len(reply) == 1 else reply  # Google
+                        if isinstance(only, Mapping) and (reported := only.get("error") or only.get("errors")):
+                            raise _ReportedError(reported)  # noqa: TRY301 - it is handled as an error of the client is
                     except (openai.APIStatusError, _ReportedError) as error:
                         simpler = taken.after(error, fields)
                         if simpler is None:
@@ -220,12 +222,6 @@ class _ReportedError(Exception):
         self.body = body
         code = body.get("code") or body.get("status") if isinstance(body, Mapping) else None
         self.code = int(code) if isinstance(code, str) and code.isdecimal() else code
-
-
-def _raise_reported(reply: object) -> None:
-    only = reply[0] if isinstance(reply, list) and len(reply) == 1 else reply  # Google
-    if isinstance(only, Mapping) and (reported := only.get("error") or only.get("errors")):
-        raise _ReportedError(reported)
 
 
 @dataclass(slots=True, eq=False)

@@ -109,18 +109,14 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
 
 def _maker(name: str, kind: str, rest: str) -> tuple[Callable[..., Any], Sequence[str]]:
     """What makes the judge, and what it is called with besides the options."""
+    from ragspan import judges
+
     if kind == EMBEDDED and not rest:
-        from ragspan.judges.screen import OverlapJudge
-
-        return OverlapJudge, ()
+        return judges.OverlapJudge, ()
     if kind in _SMALL:
-        from ragspan.judges.small_judges import SmallJudge
-
-        return SmallJudge, (kind, rest)
+        return judges.SmallJudge, (kind, rest)
     if kind in PRESETS:
-        from ragspan.judges.openai import OpenAIJudge
-
-        return partial(OpenAIJudge, provider=kind), (rest,)
+        return partial(judges.OpenAIJudge, provider=kind), (rest,)
     names = [EMBEDDED, *PRESETS, *part_names(JUDGES), *_SMALL]
     if kind in names:
         return judge_part(kind), [rest] if rest else []

@@ -49,7 +49,7 @@ async def ask_everything(record):
 @example(question=None, contexts=['{"Open": false, "": null, "a": {"": true}}'], response="It is open, but a is not.")
 @example(question=None, contexts=["Add 1⁄2 cup of sugar, not ½ or ١٢."], response="Add no 1⁄2 cup of sugar.")
 @example(question="\ud800", contexts=["\ud800"], response="\ud800 tower \udfff.")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 async def test_every_question_is_answered_within_its_bounds(question, contexts, response):
     record = RagRecord(question=question, contexts=contexts, response=response)
 

@@ -29,7 +29,7 @@ class Store(BaseRetriever):
 def test_scores_are_on_the_run_of_langsmiths_tracer_without_any_span(server, monkeypatch, make_writer):
     server.runs.clear()
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[make_writer()])
+    engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[make_writer()], judging="thread")
     monkeypatch.delenv("LANGSMITH_TRACING")  # LangChain would add the tracer once more
     client = langsmith.Client(api_url=server.url, api_key="ls-secret")
     handlers = [RagspanCallbackHandler(sink=engine), LangChainTracer(client=client)]

@@ -57,9 +57,9 @@ class SourceLaw:
 
     def test_where_a_page_is_larger_than_we_read_smaller_ones_are_asked_for(self, evaluate, server):
         def too_much(request):
-            """Two or more traces, or ten or more spans, take more than the bound."""
+            """Two or more traces, or a hundred or more spans, take more than the bound."""
             number = len(request.query.get("trace_ids", ()))
-            is_large = number > 1 or ("spans" in request.path and int(request.query["limit"][0]) >= 10)
+            is_large = number > 1 or ("spans" in request.path and int(request.query["limit"][0]) >= 100)
             return (200, "[" + "0," * (8 << 20)) if is_large else None
 
         server.script.extend([too_much] * 50)

@@ -161,25 +161,28 @@ def _unpacked(body: bytes | bytearray, most: int) -> bytes:
 
 def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:
     """The spans of a trace as plain data; one that no reader understands has neither attributes nor events."""
-    for raw in spans:
-        span = Span.FromString(raw.encoded)
-        yield TracedSpan(
-            trace_id=span.trace_id.hex(),
-            span_id=span.span_id.hex(),
-            parent_id=None if raw.is_root else span.parent_span_id.hex(),
-            name=span.name,
-            start_ns=span.start_time_unix_nano,
-            end_ns=span.end_time_unix_nano,
-            attributes=_fields(span.attributes) if raw.is_marked else {},
-            events=[
-                SpanEvent(name=event.name, time_ns=event.time_unix_nano, attributes=_fields(event.attributes))
-                for event in (span.events if raw.is_marked else ())
-            ],
-            status_error=span.status.code == Status.STATUS_CODE_ERROR,
-            status_message=span.status.message,
-            scope=raw.scope,
-            trace_state=span.trace_state,
-        )
+    return (traced(Span.FromString(raw.encoded), scope=raw.scope, has_content=raw.is_marked) for raw in spans)
+
+
+def traced(span: Span, *, scope: str = "", has_content: bool = True) -> TracedSpan:
+    """The span as plain data, with its attributes and events if it `has_content`."""
+    return TracedSpan(
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_id=span.parent_span_id.hex() if span.parent_span_id.strip(b"\0") else None,
+        name=span.name,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        attributes=_fields(span.attributes) if has_content else {},
+        events=[
+            SpanEvent(name=event.name, time_ns=event.time_unix_nano, attributes=_fields(event.attributes))
+            for event in (span.events if has_content else ())
+        ],
+        status_error=span.status.code == Status.STATUS_CODE_ERROR,
+        status_message=span.status.message,
+        scope=scope,
+        trace_state=span.trace_state,
+    )
 
 
 def _fields(pairs: Any) -> dict[str, Any]:

@@ -76,13 +76,18 @@ class EndpointCapabilities:
 
     def after(self, error: Exception, sent: Collection[str]) -> EndpointCapabilities | None:
         """What to send after this error of a request with these fields; None if it refuses none of them that it can do without."""
-        body = getattr(error, "body", None)
+        status, param, body = status_of(error), str(getattr(error, "param", None) or ""), getattr(error, "body", None)
+        if status not in _REFUSING or re.match(_OTHER_FIELDS, param):
+            return None
         words = json.dumps(body, default=str, ensure_ascii=False) if isinstance(body, (Mapping, list)) else body
         words = str(words or getattr(error, "message", None) or error)[:_READ]
-        name = _refused_parameter(error, words, [name for name in PARAMETERS if name in sent])
-        if name is None:
+        found = (word[0] for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
+        names = (_NAMES.get(re.sub("[_-]", "", word).lower()) for word in found)
+        failed = bool(_FAILED_GENERATION.search(words))
+        name = _FORMAT if failed else next((name for name in names if name in sent), None)
+        if name is None or name not in sent or (status == 500 and name != _FORMAT):  # noqa: PLR2004 - of HTTP
             return None
-        is_for_now = self.is_for_now or bool(_FAILED_GENERATION.search(words))
+        is_for_now = self.is_for_now or failed
         if name == _FORMAT:
             weaker: Any = _FORMATS[_FORMATS.index(self.response_format) + 1]
             return replace(self, response_format=weaker, is_for_now=is_for_now)
@@ -96,14 +101,3 @@ class EndpointCapabilities:
             _log.report(f"refused {name}", "the judge's endpoint refuses %s, which is left out from now on", name)
         weaker = max(self.response_format, answered.response_format, key=_FORMATS.index)
         return EndpointCapabilities(response_format=weaker, left_out=self.left_out | answered.left_out)
-
-
-def _refused_parameter(error: Exception, words: str, sent: Collection[str]) -> str | None:
-    """Which of the parameters that were sent an error refuses; None if it is about something else, or names none."""
-    status, param = status_of(error), str(getattr(error, "param", None) or "")
-    if status not in _REFUSING or re.match(_OTHER_FIELDS, param):
-        return None
-    found = (word[0] for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
-    names = (_NAMES.get(re.sub("[_-]", "", word).lower()) for word in found)
-    name = _FORMAT if _FAILED_GENERATION.search(words) else next((name for name in names if name in sent), None)
-    return name if name in sent and (status != 500 or name == _FORMAT) else None  # noqa: PLR2004 - of HTTP

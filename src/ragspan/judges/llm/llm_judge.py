@@ -263,20 +263,21 @@ class LLMJudge:
                 charge(completions)
             return completions
 
-        if self._is_thorough and not prompt.is_cached:
-            async with prompt.first:
-                if not prompt.is_cached:
-                    completions = await post()
-                    prompt.is_cached = True
-                    return completions
+        async with prompt.first:
+            if self._is_thorough and not prompt.is_cached:
+                completions = await post()
+                prompt.is_cached = True
+                return completions
         return await post()
 
 
 def _questions(prompt: Prompt, asked: Mapping[str, Any]) -> list[Question]:
-    """In the order of the reply, without what has nothing to ask about."""
+    """In the order of the reply, without what has nothing to ask about. What metrics bring comes before what is judged as a whole."""
+    order = {key: float(place) for place, key in enumerate(parts.PARTS)}
     made = (_question(prompt, name, wanted) for name, wanted in asked.items())
     return sorted(
-        (one for one in made if one.numbers or not one.part.is_list), key=lambda one: parts.place_of(one.part)
+        (one for one in made if one.numbers or not one.part.is_list),
+        key=lambda one: order.get(one.part.key, order["completeness"] - 0.5),
     )
 
 

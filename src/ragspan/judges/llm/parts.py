@@ -209,12 +209,6 @@ def part_of_items(key: str, about: str, verdicts: tuple[str, ...]) -> Part:
     return _listed(key, about, *verdicts, tokens=50)
 
 
-def place_of(part: Part) -> float:
-    """Where a part stands in the reply; those that metrics bring come after what is judged one by one."""
-    keys = list(PARTS)
-    return keys.index(part.key) if part.key in PARTS else keys.index("completeness") - 0.5
-
-
 @lru_cache(maxsize=32)
 def rules_for(parts: tuple[Part, ...]) -> str:
     """The system message: the rules, and what each of the parts is about."""

@@ -27,19 +27,13 @@ _SECRET = secrets.token_bytes(32)
 _MAX_OTHERS = 20_000
 """Characters of the response, and of the question."""
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
-_JOINERS = r"\u200c\u200d"
 _VARIATIONS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_INVISIBLE = (
-    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f"
-    r"\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
+_INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufff8"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff]"
+    # Scripts and emoji need joiners and single variation selectors; several in a row carry text that only a model sees.
+    rf"|[{_VARIATIONS}]{{2,}}|(?<=[\x00-\x7f])[\u200c\u200d{_VARIATIONS}]"
 )
-"""Zero-width characters, fillers and variation selectors."""
-_SEEN = rf"[^\x00-\x7f{_INVISIBLE}]"
-_HIDING = re.compile(
-    # What scripts and emoji need stays: a variation selector after a visible character, a joiner between two of them.
-    rf"(?<={_SEEN})([{_VARIATIONS}]?[{_JOINERS}](?={_SEEN})|[{_VARIATIONS}](?![{_INVISIBLE}]))|[{_INVISIBLE}]"
-)
-"""Characters that could hide a marker, imitate one, or carry text that only a model sees."""
 _HARMFUL = re.compile(
     # Control characters, bidirectional marks, annotations and tags, and lone surrogates, which no encoding takes.
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
@@ -61,7 +55,7 @@ def clean(text: str) -> str:
     Marks of chat templates, such as `<|im_start|>` and `<think>`, get other brackets.
     """
     text = _TEMPLATE_MARK.sub(lambda mark: mark[0].translate(_HARMLESS), _LINE_BREAK.sub("\n", text))
-    return _HARMFUL.sub("\ufffd", text if text.isascii() else _HIDING.sub(r"\1", text))
+    return _HARMFUL.sub("\ufffd", text if text.isascii() else _INVISIBLE.sub("", text))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.telemetry import semconv
 from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
-from ragspan_receiver.spans import SpanEvent, TracedSpan
+from ragspan_receiver.spans import TracedSpan, traced
 from ragspan_receiver.stored import WHOLE_TRACE, answers_in
 
 _AT_ONCE = 50  # traces
 _PATIENCE = 60.0  # seconds: their spans are many
 _PREFIX = "tr-"
 """What MLflow puts before a trace's id; ids of traces that did not come by OpenTelemetry are something else."""
-_ERROR = 2  # OpenTelemetry's number for that status
 _JSON = (dict, list)
 
 
@@ -97,47 +99,19 @@ def _scores(trace: Mapping[str, Any]) -> Mapping[str, Sequence[StoredScore]]:
 
 
 def _span(span: Mapping[str, Any]) -> TracedSpan:
-    parent = span.get("parent_span_id")
-    return TracedSpan(
-        trace_id=_hex(span["trace_id"]),
-        span_id=_hex(span["span_id"]),
-        parent_id=_hex(parent) if parent else None,
-        name=span["name"],
-        start_ns=int(span["start_time_unix_nano"]),
-        end_ns=int(span.get("end_time_unix_nano") or span["start_time_unix_nano"]),
-        attributes=_attributes(span),
-        events=[
-            SpanEvent(name=event["name"], time_ns=int(event["time_unix_nano"]), attributes=_attributes(event))
-            for event in span.get("events", ())
-        ],
-        status_error=span.get("status", {}).get("code") in {_ERROR, "STATUS_CODE_ERROR"},
-        status_message=span.get("status", {}).get("message", ""),
-    )
+    """A span of OTLP in protobuf's JSON. MLflow keeps texts that are JSON as what they hold; they become such texts again."""
+    read = traced(ParseDict(span, Span(), ignore_unknown_fields=True))
+    events = [replace(event, attributes=_with_texts(event.attributes)) for event in read.events]
+    return replace(read, end_ns=read.end_ns or read.start_ns, attributes=_with_texts(read.attributes), events=events)
 
 
-def _hex(encoded: str) -> str:
-    return b64decode(encoded).hex()
-
-
-def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
-    """MLflow keeps texts that are JSON as what they hold; they become such texts again."""
-    values = {pair["key"]: _value(pair.get("value", {})) for pair in owner.get("attributes", ())}
+def _with_texts(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
-        key: json.dumps(value, ensure_ascii=False) if _was_text(key, value) else value for key, value in values.items()
+        key: json.dumps(value, ensure_ascii=False) if _was_text(key, value) else value
+        for key, value in attributes.items()
     }
 
 
 def _was_text(key: str, value: Any) -> bool:
     is_structure = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, _JSON) for one in value))
     return is_structure or (key.endswith(".value") and not isinstance(value, str))
-
-
-def _value(value: Mapping[str, Any]) -> Any:
-    """A span of OTLP, as JSON has it."""
-    for kind, content in value.items():
-        if kind == "kvlist_value":
-            return {pair["key"]: _value(pair.get("value", {})) for pair in content.get("values", ())}
-        if kind == "array_value":
-            return [_value(one) for one in content.get("values", ())]
-        return int(content) if kind == "int_value" else content
-    return None
