@@ -48,7 +48,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     give_turn()
     evidence = evidence_of(tree, seen, question, response)
     give_turn()
-    labels, steps = _labels_of(tree), _StepRecords(tree, seen).fields()
+    steps, labels = _StepRecords(tree, seen).fields(), _labels_of(tree)
     return RagRecord(
         question=question,
         response=response,
