@@ -9,9 +9,9 @@ from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, docu
 
 from ragspan.messages import ErrorReport
 from ragspan.records import RagRecord
+from ragspan.request import ModelStep, RequestTree, RerankStep, SearchStep, Step
 from ragspan.request.contents import PayloadMessage
 from ragspan.request.record_making import record_of
-from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
 
 LEFT = ErrorReport(type="GeneratorExit", message="")
 PROMPT = f"Answer from this: {PUMP}\n{QUESTION}"
