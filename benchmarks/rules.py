@@ -35,7 +35,7 @@ from rich.table import Table
 from ragspan import RagRecord
 from ragspan.judges import OverlapJudge
 from ragspan.judges.screen import findings, grading
-from ragspan.judges.screen.english import english
+from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.findings import FINDERS
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import NotApplicable, Score

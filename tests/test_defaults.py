@@ -19,6 +19,7 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
     engine.submit(RagRecord(question="q", contexts=["Beta settles at night."], response="Beta settles at night."))
 
     assert engine.flush(timeout=60)
+    assert [defaults.set_default_engine(engine) for _ in range(2)] == [engine] * 2
     assert ragspan.default_engine() is engine
     assert engine.stats().finished == 1
 

@@ -122,6 +122,14 @@ async def test_what_is_not_judged_says_why():
     assert list(outcomes.values()) == [NotApplicable(reason="judge_when")] * 2
 
 
+async def test_the_environment_is_that_of_opentelemetrys_variable(monkeypatch):
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=shop, deployment.environment.name=staging")
+    outcomes = await scored("environment=staging; faithfulness: environment=prod", metadata={})
+
+    assert isinstance(outcomes["context_adherence"], Score)
+    assert outcomes["faithfulness"] == NotApplicable(reason="judge_when")
+
+
 async def test_each_metric_may_have_a_condition_and_a_rate_of_its_own():
     outcomes = await scored("latency>2s; faithfulness: tag=staging; context_adherence: 100% of user=ada")
     assert isinstance(outcomes["context_adherence"], Score)

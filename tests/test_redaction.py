@@ -12,7 +12,7 @@ from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.records import Background, Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
-from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome
+from ragspan.redaction import RedactionError, redact_from, redacted, withheld
 
 SECRET = "anna@example.org"
 KEPT = set(
@@ -118,7 +118,7 @@ def test_no_redactor_changes_an_id():
 
 
 def test_every_text_of_a_class_of_the_applications_is_redacted_whatever_its_field_is_called():
-    made = redacted_outcome(Score(value=0.5, evidence=(Finding(),)), mask)
+    made = redacted(Score(value=0.5, evidence=(Finding(),)), mask)
 
     assert SECRET not in repr(made)
     assert made.evidence[0].nested == ("[e-mail]", {"reason": "[e-mail]"})
@@ -136,7 +136,7 @@ def test_ragspans_own_words_stay():
         ),
     ]
 
-    assert [redacted_outcome(outcome, lambda _: "[hidden]") for outcome in outcomes] == outcomes
+    assert [redacted(outcome, lambda _: "[hidden]") for outcome in outcomes] == outcomes
 
 
 def test_the_same_text_is_redacted_once_and_alike():
@@ -189,7 +189,7 @@ OUTCOMES = [
 
 
 def test_where_that_fails_they_are_left_out_and_the_score_stays():
-    made = [redacted_outcome(outcome, lambda _: None) for outcome in OUTCOMES]
+    made = [withheld(outcome) for outcome in OUTCOMES]
 
     assert SECRET not in repr(made)
     assert made[0] == dataclasses.replace(OUTCOMES[0], explanation=None, evidence=())

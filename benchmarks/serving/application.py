@@ -149,8 +149,8 @@ def application(sink: ScoringEngine | NatsSink | None, provider: TracerProvider)
         await asyncio.to_thread(provider.force_flush)
         if sink is None:
             return JSONResponse({})
-        stats: Any = sink.stats()
-        published = getattr(stats, "published", 0)
+        stats, is_published = sink.stats(), type(sink).__name__ == "NatsSink"
+        published = stats.finished if is_published else 0
         return JSONResponse(stats._asdict() | {"scored": stats.finished - published, "published": published})
 
     return Starlette(routes=[Route("/answer", answer), Route("/report", report)])

@@ -9,14 +9,15 @@ import runpy
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
-from ragspan.doctor.judges_command import judges
+from ragspan.doctor import judges
 from ragspan.evaluate.commands import agree, evaluate, failures, labels
-from ragspan.exceptions import ConfigurationError
+from ragspan.exceptions import RagspanError
 from ragspan.installed import load_part, part_names
 
 _MISSING = {
@@ -31,8 +32,19 @@ def _refuse(command: str, error: Exception | str) -> NoReturn:
     raise typer.Exit(2) from None
 
 
+class _Commands(TyperGroup):
+    """The commands; an error of ragspan ends each of them with its message."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RagspanError as error:
+            _refuse(str(ctx.invoked_subcommand), error)
+
+
 app = typer.Typer(
     name="ragspan",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -72,12 +84,9 @@ def demo(
 
     With OTEL_EXPORTER_OTLP_ENDPOINT the spans go there, too.
     """
-    from ragspan.demo.runner import run_demo
+    from ragspan.demo import run_demo
 
-    try:
-        run_demo(framework=framework)
-    except ConfigurationError as error:
-        _refuse("demo", error)
+    run_demo(framework=framework)
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -104,7 +113,7 @@ def run(
     try:
         is_there = Path(arguments[0]).exists() if module is None else importlib.util.find_spec(module) is not None
         configured = configure() if is_there else None
-    except (ConfigurationError, ImportError) as error:
+    except ImportError as error:
         _refuse("run", error)
     if configured is None:
         _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
@@ -141,12 +150,9 @@ def worker(context: typer.Context) -> None:
     # Not INFO for all loggers: the judges' HTTP client logs every single request.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("ragspan").setLevel(logging.INFO)
-    try:
-        for name in wanted:
-            program = command_of(load_part("ragspan_worker", name, _MISSING[name]))
-            program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
-    except ConfigurationError as error:
-        _refuse("worker", error)
+    for name in wanted:
+        program = command_of(load_part("ragspan_worker", name, _MISSING[name]))
+        program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
 
 
 @app.command()
@@ -164,7 +170,7 @@ def doctor(
     """
     from rich.console import Console
 
-    from ragspan.doctor import TITLES, Finding, exit_code, shown, verdict
+    from ragspan.doctor import HANGING, TITLES, Finding, exit_code, shown, verdict
     from ragspan.doctor.examination import examine
 
     console = Console(highlight=False)
@@ -176,7 +182,7 @@ def doctor(
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)
-    if any(finding.is_hanging for finding in findings):
+    if any(finding.code == HANGING for finding in findings):
         sys.stdout.flush()
         os._exit(code)  # the interpreter would wait for the check that hangs
     raise typer.Exit(code)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
+from ragspan.addresses import without_credentials
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
@@ -94,6 +95,14 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
         return tuple(options)
     example = '{"timeout": 60, "max_retries": 1}'
     raise ConfigurationError(f"{name} should be a JSON object, such as {example}, or a list of one for each judge")
+
+
+def _webhook(name: str, value: str) -> str:
+    try:
+        without_credentials(value)
+    except ValueError:  # no word of the error is of the address, which may hold a secret
+        raise ConfigurationError(f"{name} should be an address such as https://hooks.example.com/ragspan") from None
+    return value
 
 
 _KINDS: Mapping[type, Callable[[str], Any]] = {int: int, float: float, tuple: _listed}
@@ -224,6 +233,7 @@ class Settings:
     alert_webhook: str | None = _row(
         None,
         "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
+        read=_webhook,
         secret=True,
     )
     spans: SpanStyle = _row(

@@ -363,8 +363,8 @@ class RagRecord:
         try:
             return msgspec.json.encode(self).decode()
         except UnicodeEncodeError:
-            text = json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False)
-            return text.encode("utf-8", "replace").decode()
+            text = json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace")
+            return msgspec.json.encode(json.loads(text, parse_constant=lambda _: None)).decode()  # not NaN, as above
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:

@@ -108,14 +108,6 @@ def redacted(record: _T, redact: Redact) -> _T:
         raise RedactionError(type(error).__name__) from None
 
 
-def redacted_outcome(outcome: Outcome, redact: Redact) -> Outcome:
-    """The outcome with redacted explanations; if that fails, without them."""
-    try:
-        return redacted(outcome, redact)
-    except RedactionError:
-        return withheld(outcome)
-
-
 def withheld(outcome: Outcome) -> Outcome:
     """The outcome without the texts that could not be redacted."""
     if isinstance(outcome, Score):

@@ -121,6 +121,7 @@ def test_a_payload_that_holds_itself_or_never_ends_is_cut(take):
 
     assert 10 < levels < 100
     assert repr(take(circle)).count("{") < 2000
+    assert repr(take([[[0] * 50] * 50] * 50)).count("0") < 2000
 
 
 def refuse(*_):

@@ -29,13 +29,14 @@ def test_what_is_set_is_shown_but_no_secret(examined):
         ("RAGSPAN_SAMPLE_RATE", "2", "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
         ("RAGSPAN_JUDGE", "gpt-4o", "there is no judge 'gpt-4o'"),
         ("RAGSPAN_METRICS", "faithfullness", "RAGSPAN_METRICS: there is no metric 'faithfullness' here; did you mean"),
+        ("RAGSPAN_ALERT_WEBHOOK", "hooks.example.com/a", "RAGSPAN_ALERT_WEBHOOK should be an address such as https://"),
         ("RAGSPAN_REDACT", "no_such_module:mask", "No module named 'no_such_module'"),
     ],
 )
 def test_a_wrong_value_is_a_misuse_is_listed_once_and_nothing_is_tried(examined, otlp_listener, name, value, words):
     findings = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, **{name: value})
 
-    assert (findings[0].state, findings[0].is_misuse) == ("failed", True)
+    assert (findings[0].state, findings[0].code) == ("failed", "wrong_setting")
     assert words in findings[0].found
     listed = next(one for one in findings if one.code == "variables").found
     assert f"{name}=" not in listed or not re.search(rf"{name}\b", findings[0].found)
@@ -57,6 +58,20 @@ def test_what_switches_scores_off_fails_and_nothing_is_asked(examined, variables
 
     assert code in findings.of("settings").codes("failed")
     assert findings.of("record").states() == ["skipped"]
+
+
+def test_an_address_of_alerts_where_nobody_listens_is_a_warning(examined, refused_port, silent_port):
+    findings = {
+        port: examined(RAGSPAN_ALERT_WEBHOOK=f"http://127.0.0.1:{port}/t0ps3cret", OTEL_SDK_DISABLED="true")
+        for port in (refused_port, silent_port)
+    }
+
+    warned = next(one for one in findings[refused_port] if one.code == "webhook_unreachable")
+    assert warned.state == "warning"
+    assert warned.found == (
+        f"alerts do not arrive: http://127.0.0.1:{refused_port}/…: no server listens there: connection refused"
+    )
+    assert "webhook_unreachable" not in findings[silent_port].codes()
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,8 @@ def split():
 
     def parted(table):
         with contextlib.closing(table):
-            entries = list(table.entries)
-        good = [entry for entry in entries if not isinstance(entry.data, str)]
-        return good, [entry for entry in entries if entry not in good]
+            rows = list(enumerate(table.rows, 1))
+        bad = [(number, data) for number, data in rows if isinstance(data, str)]
+        return [one for one in rows if one not in bad], bad
 
     return parted

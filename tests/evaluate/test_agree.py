@@ -50,10 +50,13 @@ def people(_, *, is_right):
 
 
 def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
-    done = run(table(people), "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
+    path = table(people)
+    with path.open("a") as rows:
+        rows.write("What is known?,[1],no text in its contexts,yes\n")
+    done = run(path, "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
 
     assert done.exit_code == 0, done.output
-    assert "60 of 60 rows have a label" in done.stdout
+    assert "60 of 61 rows have a label" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["context_adherence", "60", "(30)", "1.00", "(0.89", "to", "1.00)"] in [line[:7] for line in lines]
     told = json.loads((tmp_path / "agreement.json").read_text())

@@ -150,7 +150,9 @@ def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatc
     spans = [SpanAnchor(trace_id=2**127 + 7, span_id=number, trace_flags=1) for number in range(1, 4)]
     records = [RagRecord(question="q", contexts=["It rains."], response="It rains.", parent=span) for span in spans]
     emitter = RecordingEmitter()
-    monkeypatch.setattr(evaluate_command, "stored_answers", lambda *_: (StoredAnswer(record=one) for one in records))
+    monkeypatch.setattr(
+        evaluate_command, "stored_answers", lambda *_, **__: (StoredAnswer(record=one) for one in records)
+    )
     monkeypatch.setattr(evaluate_command, "emitter_from", lambda *_: emitter)
     done = run("--from", "phoenix", "--project", "p", "--to-trace", "--metrics", "faithfulness")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import pytest
 
@@ -24,7 +25,7 @@ TWO_ANSWERS = {"question": "q", "contexts": ["c"], "answer": "a", "response": "r
 def read(*rows, by=(), **choices):
     table = table_of(list(rows))
     reader = RecordReader(choices, table, by=by)
-    return [reader.read(entry) for entry in table.entries], reader
+    return list(map(reader.read, count(1), table.rows)), reader
 
 
 def parts_of(row, **choices):

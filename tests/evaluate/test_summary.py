@@ -8,18 +8,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from ragspan.evaluate import Evaluation
 from ragspan.evaluate.running import progress_on_stderr
 from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import NotApplicable, Score
 
 
 def summary_of(*values, reasons=(), label=None, threshold=None):
-    tally = MetricTally()
+    tally = MetricTally("m")
     for value in values:
         tally.add(Score(value=value, label=label, threshold=threshold))
     for reason in reasons:
         tally.add(NotApplicable(reason=reason))
-    return tally.summary("m")
+    return tally.summary()
 
 
 def test_the_summary_is_of_the_scores_alone():
@@ -44,9 +45,10 @@ def test_the_summary_is_of_the_scores_alone():
 )
 def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, run, line):
     file = io.StringIO()
-    usual = {"resumed": 0, "outage": None, "table": SimpleNamespace(share_read=lambda row: row / 100)}
+    usual = {"outage": None, "table": SimpleNamespace(share_read=lambda row: row / 100)}
+    evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
     with progress_on_stderr(file=file, clock=clock) as display:
         clock.advance(10)
-        display(SimpleNamespace(**usual | run, counts=SimpleNamespace(done=run["done"])))
+        display(SimpleNamespace(**usual | run, evaluation=evaluation))
 
     assert file.getvalue() == line

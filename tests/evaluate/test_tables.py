@@ -28,11 +28,11 @@ def read(write_bytes, split):
 
 
 def data_of(entries):
-    return [entry.data for entry in entries]
+    return [data for _, data in entries]
 
 
 def numbers(entries):
-    return [entry.row for entry in entries]
+    return [number for number, _ in entries]
 
 
 # In memory ------------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_rows_of_frames_and_data_sets_are_read(make, split):
     assert list(table.columns) == ["question", "contexts"]
     good, _ = split(table)
     assert [list(values["contexts"]) for values in data_of(good)] == [["x", "y"], []]
-    assert good[0].data["question"] == "a"
+    assert good[0][1]["question"] == "a"
 
 
 def test_generators_of_dictionaries_and_records_are_read_once_and_not_to_their_end(split):
@@ -66,9 +66,9 @@ def test_generators_of_dictionaries_and_records_are_read_once_and_not_to_their_e
     good, bad = split(table_of(row for row in [ROWS[0], record, "text"]))
 
     assert data_of(good) == [ROWS[0], record]
-    assert [(entry.row, entry.data) for entry in bad] == [(3, "it is a str, but should be a dictionary or a record")]
+    assert bad == [(3, "it is a str, but should be a dictionary or a record")]
     endless = table_of({"question": str(number)} for number in iter(int, 1))
-    assert next(endless.entries).data == {"question": "0"}
+    assert next(endless.rows) == {"question": "0"}
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_rows_are_dictionaries_with_their_number_and_line(read):
 def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told):
     good, (bad,) = read(b"question,answer\n" + rows)
 
-    assert [entry.row for entry in good] == kept
-    assert (bad.row, bad.data) == (1, told)
+    assert numbers(good) == kept
+    assert bad == (1, told)
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing
     good, bad = read(b'{"question": "a"}\n\n{"answer": secret}\n[1]\n' + b"[" * 100_000 + b'\n{"a": 1}', "t.jsonl")
 
     assert (numbers(good), numbers(bad)) == ([1, 5], [2, 3, 4])
-    assert [entry.data for entry in bad] == [
+    assert data_of(bad) == [
         "it is not JSON: Expecting value, at line 1, column 12",
         "it is a list, but should be a dictionary or a record",
         "it is not JSON: nested too deep, or with a number of thousands of digits",
@@ -183,4 +183,4 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
 
     assert (list(table.columns), table.share_read(3)) == (["question", "prediction", "scores"], 1)
     good, bad = split(table)
-    assert (data_of(good), [entry.row for entry in good], bad) == (rows, [1, 2, 3], [])
+    assert (data_of(good), numbers(good), bad) == (rows, [1, 2, 3], [])

@@ -136,3 +136,11 @@ def test_a_document_whose_words_stand_in_a_prompt_is_never_lost(dropped, held):
     lost = [document.text for document in unseen if not document.is_cut]
     assert FEES.text not in lost
     assert WEATHER.text in lost
+
+
+def test_of_a_document_that_a_prompt_holds_in_part_the_rest_was_cut_off(dropped):
+    whole = RetrievedContext(text=f"{FEES.text} {WEATHER.text}")
+    prompt = call(f"Summarise: {FEES.text}")
+    record = replace(dropped, retrievals=(search(SETTLED, whole),), rerankings=(), generations=(prompt,))
+
+    assert [document.is_cut for document in unseen_documents(record)] == [True]

@@ -9,9 +9,10 @@ from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, docu
 
 from ragspan.messages import ErrorReport
 from ragspan.records import RagRecord
+from ragspan.request import ModelStep, RequestTree, RerankStep, SearchStep, Step
 from ragspan.request.contents import PayloadMessage
 from ragspan.request.record_making import record_of
-from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
+from ragspan.safe_copy import OPAQUE
 
 LEFT = ErrorReport(type="GeneratorExit", message="")
 PROMPT = f"Answer from this: {PUMP}\n{QUESTION}"
@@ -60,6 +61,14 @@ def test_a_search_and_a_model_make_a_record():
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
     assert [context.text for context in record.contexts or ()] == [PUMP]
     assert [len(search.contexts) for search in record.retrievals] == [2]
+
+
+def test_a_resumed_request_is_asked_what_the_interrupted_one_was():
+    resumed = Program(OPAQUE, before=Program().tree)
+    resumed.search(PUMP, query="pump warranty")
+    resumed.model(ANSWER)
+
+    assert resumed.ends(ANSWER).question == QUESTION
 
 
 def test_a_reranker_that_was_seen_is_shown():

@@ -11,8 +11,8 @@ from captures import Answered
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
 from ragspan.messages import note_error
 from ragspan.records import RagRecord
+from ragspan.request import ModelStart, SearchStart, ToolStart, record_of_log
 from ragspan.request.contents import Call, Document, FilledPrompt, PayloadMessage
-from ragspan.request.events import ModelStart, SearchStart, ToolStart, record_of_log
 from ragspan.safe_copy import Snapshot
 
 QUESTION = "How long is the warranty on the pump?"

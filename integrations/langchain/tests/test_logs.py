@@ -17,7 +17,7 @@ from ragspan import ScoringEngine
 from ragspan.capturing.log import EventKind
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, Faithfulness
-from ragspan.request.events import ModelStart, record_of_log
+from ragspan.request import ModelStart, record_of_log
 from ragspan_langchain import RagspanCallbackHandler
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)

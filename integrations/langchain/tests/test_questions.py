@@ -123,7 +123,9 @@ def test_the_text_of_a_question_with_pictures(captured, content):
 
     RunnableLambda(rag).invoke([HumanMessage(content)], captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, FOUND, ANSWER)
+    assert record.prompts_seen is (content[-1] == {"type": "text", "text": "on the pump?"}), "a file was not read"
 
 
 # What a graph is called with

@@ -145,10 +145,11 @@ async def test_the_document_that_a_program_left_out_of_the_prompt_is_named(captu
 
 
 def test_what_an_error_said_is_kept(captured):
-    agent = agent_with(breaks, script=[calls(("breaks", {"what": "pumps"})), ANSWER])
+    agent = agent_with(breaks, script=[calls(("breaks", {"what": "pumps in Zürich"})), ANSWER])
     with pytest.raises(TimeoutError):
         agent.invoke(user_says(QUESTION), captured.config)
 
     record = captured.record()
     for error in (record.error, record.tool_calls[0].error):
-        assert (error.type, error.message) == ("TimeoutError", "no answer about pumps")
+        assert (error.type, error.message) == ("TimeoutError", "no answer about pumps in Zürich")
+    assert "Zürich" in record.tool_calls[0].arguments

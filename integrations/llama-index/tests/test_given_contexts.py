@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from captures import Answered
-from li_programs import ANSWER, CELLO, HARP, OBOE, PASSAGES, QUESTION, answer_of, ask_model, engine, retriever
+from li_programs import ANSWER, CELLO, HARP, OBOE, PASSAGES, QUESTION, answer_of, ask_model, engine, found, retriever
+from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import CustomQueryEngine
 
 from ragspan import capture, record_contexts
@@ -31,6 +32,16 @@ def test_passages_that_an_engine_says_it_uses(captured, way):
     answer_of(SearchesByHand, QUESTION, way)
 
     assert captured.answers() == [BY_HAND]
+
+
+def test_passages_that_only_the_answer_of_an_engine_shows(captured):
+    class Looks(CustomQueryEngine):
+        def custom_query(self, query_str):
+            return Response(ask_model(f"{PASSAGES['oboe']} {query_str}"), source_nodes=found("oboe"))
+
+    Looks().query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [PASSAGES["oboe"]], ANSWER)]
 
 
 # OuterRun requests

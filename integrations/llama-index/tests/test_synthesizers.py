@@ -9,6 +9,7 @@ from captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, each_way, engine, found, ids, retriever
 from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
+from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -155,3 +156,14 @@ def test_what_is_masked_before_the_prompt_is_no_context(captured, make):
     record = captured.record()
     assert [context.text for context in record.contexts] == [MASKED, HARP]
     assert "anna@" not in str(record)
+
+
+def test_what_a_synthesizer_with_a_way_of_its_own_writes_into_its_nodes_is_read_at_the_end(captured):
+    class Translating(MaskingByHand):
+        def synthesize(self, query, nodes, **_):
+            nodes[0].node.set_content(HARP)
+            return Response(self._llm.complete(f"{nodes[0].node.text} {query}").text)
+
+    Translating().synthesize(QUESTION, [NodeWithScore(node=TextNode(text="La harpe a quarante-sept cordes."))])
+
+    assert [context.text for context in captured.record().contexts] == [HARP]

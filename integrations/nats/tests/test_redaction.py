@@ -30,7 +30,7 @@ def test_the_stream_holds_no_secret(broker, make_sink):
     assert SECRET not in messages_in(broker, "ragspan")
     (stored,) = stored_records(broker)
     assert (stored.question, stored.metadata) == ("Who is [e-mail]?", {"author": "[e-mail]"})
-    assert sink.stats().published == 1
+    assert sink.stats().finished == 1
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ from submitted import FakeCapture, a_record, records, stored_ids, stored_records
 from waiting import PATIENCE, until
 
 from ragspan import ConfigurationError
+from ragspan.engine import EngineStats
 from ragspan.messages import Message
 from ragspan.records import Generation, SpanAnchor
-from ragspan_nats import NatsSink, SinkStats
+from ragspan_nats import NatsSink
 from ragspan_nats.message import MESSAGE_ID
 
 
@@ -25,7 +26,7 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
     (message,) = broker.messages("ragspan")
     assert message.subject == "ragspan.records"
     assert message.headers[MESSAGE_ID] == "r-1"
-    assert sink.stats() == SinkStats(submitted=1, finished=1)
+    assert sink.stats() == EngineStats(submitted=1, finished=1)
 
 
 @pytest.mark.parametrize("content", ["true", "false"])
@@ -47,7 +48,7 @@ def test_a_record_that_is_submitted_twice_is_in_the_stream_once(broker, make_sin
     assert sink.flush(PATIENCE)
 
     assert stored_ids(broker) == ["r-1"]
-    assert sink.stats().published == 3
+    assert sink.stats().finished == 3
 
 
 def test_a_capture_that_fails_costs_itself_only(broker, make_sink, caplog):

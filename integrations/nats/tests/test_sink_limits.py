@@ -35,7 +35,7 @@ def test_a_full_stream_is_counted_as_such(broker, make_sink):
     sink = make_sink(broker, retry_timeout=3.0)
     submit(sink, *records(20))
     assert len(stored_ids(broker)) == 5
-    assert sink.stats().published == 5
+    assert sink.stats().finished == 5
     assert sink.stats().dropped == {"stream_full": 15}
 
 

@@ -46,7 +46,7 @@ def test_a_broker_that_ends_in_mid_work_and_comes_back_costs_nothing(broker, mak
     stop = threading.Event()
     thread, submitted = submit_until(stop, sink)
     for _ in range(2):
-        wait_for_more(lambda: sink.stats().published, 50, what="records to be published")
+        wait_for_more(lambda: sink.stats().finished, 50, what="records to be published")
         getattr(broker, end)()
         wait_for_more(lambda: len(submitted), 100, what="the application to go on")
         broker.start()
@@ -57,7 +57,7 @@ def test_a_broker_that_ends_in_mid_work_and_comes_back_costs_nothing(broker, mak
     stored = stored_ids(broker)
     assert len(stored) == len(set(stored))
     assert set(stored) == ids(len(submitted))
-    assert sink.stats().published == len(submitted)
+    assert sink.stats().finished == len(submitted)
     assert sink.stats().dropped == {}
 
 
@@ -67,7 +67,7 @@ def test_records_wait_for_a_broker_that_is_not_there_yet_and_nothing_is_computed
     for record in records(20):
         sink.submit(FakeCapture(lambda record=record: made.append(None) or record))
     assert not sink.flush(0.3)
-    assert (made, sink.stats().published) == ([], 0)
+    assert (made, sink.stats().finished) == ([], 0)
 
     broker.start()
     assert sink.flush(PATIENCE)

@@ -61,8 +61,7 @@ except ImportError as error:
         raise
 finally:
     sys.modules.setdefault("sitecustomize", this)
-    words = getattr(
-        sys, "orig_argv", [""]
-    )  # what is run stands before its arguments; ragspan's own commands configure themselves
+    # What is run stands before its arguments. ragspan's own commands configure themselves.
+    words = getattr(sys, "orig_argv", [""])
     if os.path.basename(words[-len(sys.argv)]) not in {"ragspan", "ragspan.exe", "ragspan.cli"}:
         sys.meta_path.insert(0, Watch())

@@ -165,10 +165,6 @@ class NestedLog(NamedTuple):
     end: Callable[[RequestLog], object]  # ends it
     around: dict[RunKey, RunKey]  # by its outermost runs, the other request's runs that they began in
 
-    def steps_around(self, steps: Mapping[Any, Any]) -> Mapping[RunKey, Any]:
-        """By its outermost runs, the steps around them; `steps` are those of the other request, by run."""
-        return {run: steps[outer] for run, outer in self.around.items() if outer in steps}
-
 
 def nested_logs(log: RequestLog) -> Iterable[NestedLog]:
     """What others noted inside of a request."""

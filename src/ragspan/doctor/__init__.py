@@ -1,21 +1,26 @@
-"""`ragspan doctor`, for somebody who sees no scores: each fact is one finding, with what to do about it."""
+"""`ragspan doctor`, for somebody who sees no scores: each fact is one finding, with what to do about it; and `ragspan judges`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
+from ragspan.addresses import shown_url
 from ragspan.counted import counted
+from ragspan.installed import part_sources
+from ragspan.judges.judge_catalogue import EMBEDDED, JUDGES
+from ragspan.judges.presets import PRESETS
 
 Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a check found out."""
 
@@ -27,24 +32,12 @@ class Finding:
     found: str
     advice: str | None = None
     """What to do, where there is something to do or to know."""
-    is_misuse: bool = False
-    """A setting has a value that cannot be used at all."""
-    is_hanging: bool = False
-    """Something that the check began has not ended, and never may."""
-
-
-def finding(check: Check, code: str, state: State, found: str, advice: str | None = None) -> Finding:
-    return Finding(check=check, code=code, state=state, found=found, advice=advice)
-
-
-def misuse(check: Check, error: Exception) -> Finding:
-    return Finding(check=check, code="wrong_setting", state="failed", found=str(error), is_misuse=True)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
     """0 if nothing failed, 2 if a setting cannot be used, 1 if something else failed."""
     failures = [finding for finding in findings if finding.state == "failed"]
-    return 2 if any(finding.is_misuse for finding in failures) else int(bool(failures))
+    return 2 if any(finding.code == MISUSE for finding in failures) else int(bool(failures))
 
 
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
@@ -55,6 +48,8 @@ TITLES: dict[Check, str] = {  # in the order of the checks; sink only where ther
     "endpoint": "Endpoint: what it said about the record's spans",
     "record": "One record through all of it",
 }
+MISUSE, HANGING = "wrong_setting", "did_not_end"
+"""Codes: a setting has a value that cannot be used at all; something that a check began has not ended, and never may."""
 _ARRIVED = {"arrived", "printed", "worker_takes"}
 """Codes of findings that say where scores were seen to go."""
 
@@ -83,3 +78,28 @@ def verdict(findings: Sequence[Finding]) -> Text:
     if warnings := sum(finding.state == "warning" for finding in findings):
         words.append(f" {counted(warnings, 'warning')}.", style="yellow")
     return words
+
+
+def judges() -> None:
+    """List the judges by name, with the address that they ask, and whether their key is set.
+
+    A name and a model go into RAGSPAN_JUDGE, configure(judge=...) and --judge; ragspan doctor asks it. No key is shown.
+    """
+    rows = [("name", "key", "address"), *_rows()]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for name, key, address in rows:
+        typer.echo(f"{name.ljust(widths[0])}  {key.ljust(widths[1])}  {address}".rstrip())
+
+
+def _rows() -> Iterator[tuple[str, str, str]]:
+    yield EMBEDDED, "none needed", "none: it compares words in this process"
+    for preset in PRESETS.values():
+        key = "none needed"
+        if preset.key_variable is not None:
+            key = f"{preset.key_variable} is set"
+        elif preset.keys:
+            key = f"{' or '.join(preset.keys)}: not set" + ("" if preset.needs_key else ", may not be needed")
+        address = shown_url(preset.base_url) if preset.base_url is not None else preset.shown_address
+        yield f"{preset.name}:<model>", key, address
+    for name, source in part_sources(JUDGES).items():
+        yield name, "", f"from the package {source}"

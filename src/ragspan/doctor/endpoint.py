@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragspan.addresses import cause_in, cause_of, shown_url
 from ragspan.config import variable
-from ragspan.doctor import Finding, finding
+from ragspan.doctor import Finding
 
 if TYPE_CHECKING:
     import requests
@@ -67,13 +67,13 @@ def endpoint_finding(exchange: Exchange, complaints: Sequence[str]) -> Finding:
     if exchange.reply is not None:
         return _of_reply(exchange.reply, url)
     if exchange.successes and all(exchange.successes):
-        return finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them, as the exporter says")
+        return Finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them, as the exporter says")
     said = complaints[-1] if complaints else repr(exchange.error or "the exporter does not say why")
     why = (exchange.error and cause_of(exchange.error)) or cause_in(said)
     found = f"{url} cannot be reached: {why}" if why else f"{url} does not accept them: {said}"
     usual = "start the receiver, or correct the address and its port (4318 for http/protobuf, 4317 for grpc)"
     advice = next((hint for words, hint in _HINTS.items() if words in f"{why} {said}"), usual)
-    return finding("endpoint", "endpoint_unreachable", "failed", found, advice)
+    return Finding("endpoint", "endpoint_unreachable", "failed", found, advice)
 
 
 def _of_reply(reply: requests.Response, url: str) -> Finding:
@@ -92,10 +92,10 @@ def _of_reply(reply: requests.Response, url: str) -> Finding:
         words = " with a web page: this is not an OTLP receiver, though the exporter reports success"
         advice = _ADDRESS
     elif not (words := _rejected(reply)):
-        return finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them: HTTP {status}")
+        return Finding("endpoint", "endpoint_accepts", "ok", f"{url} accepts them: HTTP {status}")
     if advice == _ADDRESS and variable(_OWN_ENDPOINT):
         advice = f"{_OWN_ENDPOINT} is used unchanged: it usually has to end in /v1/traces"
-    return finding("endpoint", code, "failed", f"{url} does not accept them: HTTP {status}{words}", advice)
+    return Finding("endpoint", code, "failed", f"{url} does not accept them: HTTP {status}{words}", advice)
 
 
 def _rejected(reply: requests.Response) -> str:

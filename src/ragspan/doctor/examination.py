@@ -11,16 +11,17 @@ import importlib.metadata
 import platform
 import queue
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
-from ragspan.addresses import secrets_in_url, shown_url
+from ragspan.addresses import cause_of, secrets_in_url, shown_url
 from ragspan.arguments import texts_in
 from ragspan.config import Settings, process_environment, variable, without_effect
 from ragspan.defaults import sink_from
-from ragspan.doctor import Check, Finding, finding, misuse
+from ragspan.doctor import HANGING, MISUSE, Check, Finding
 from ragspan.doctor.record import DOCS, captured_logs, new_record, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
@@ -32,6 +33,7 @@ from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.telemetry.environment import SDK_IS_OFF, why_no_spans
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
+_CONNECTING = 2.0  # seconds
 _PUBLISHING, _LOOKING, _SHUTTING_DOWN = 0.35, 0.45, 0.2  # shares of the time, with a sink
 
 
@@ -62,7 +64,7 @@ def _findings(timeout: float) -> Iterator[Finding]:
                     metric_part(name, "RAGSPAN_METRICS: ")
                 judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
         except ConfigurationError as error:
-            wrong.append(misuse("settings", error))
+            wrong.append(Finding("settings", MISUSE, "failed", str(error)))
     wrong += _switched_off(settings)
     yield from wrong
     said = " ".join(one.found for one in wrong)
@@ -75,16 +77,16 @@ def _findings(timeout: float) -> Iterator[Finding]:
     }
     if given or not wrong:  # those of which something has just been said are left out
         words = ", ".join(f"{name}={value}" for name, value in given.items())
-        yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set")
+        yield Finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set")
     yield _installation()
     if settings is None or any(one.state == "failed" for one in wrong):
         found = "no record was sent: a setting cannot be used, or turns scores off"
-        yield finding("record", "not_examined", "skipped", found)
+        yield Finding("record", "not_examined", "skipped", found)
     elif settings.sink is not None:
         yield from within(timeout, "sink", lambda: _publish(settings, timeout * _INNER))
         found = "RAGSPAN_SINK sends records to workers, which score and export them"
         advice = "for the rest of the way run `ragspan doctor` with a worker's environment, and without RAGSPAN_SINK"
-        yield finding("record", "scored_elsewhere", "skipped", found, advice)
+        yield Finding("record", "scored_elsewhere", "skipped", found, advice)
     elif judge is not None:
         yield from within(timeout, "record", lambda: watch_record(judge, settings, timeout * _INNER))
 
@@ -97,41 +99,44 @@ def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) 
         try:
             results.put(list(make()))
         except ConfigurationError as error:
-            results.put([misuse(check, error)])
+            results.put([Finding(check, MISUSE, "failed", str(error))])
         except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
             found = f"the check itself failed: {type(error).__name__}: {error}"
-            results.put([finding(check, "check_failed", "failed", found, "a defect of ragspan: please report it")])
+            results.put([Finding(check, "check_failed", "failed", found, "a defect of ragspan: please report it")])
 
     threading.Thread(target=run, name=f"ragspan-{check}", daemon=True).start()
     try:
         return results.get(timeout=timeout)
     except queue.Empty:
         found = f"the check did not end within {timeout:g} s"
-        hung = finding(check, "did_not_end", "failed", found, "a larger --timeout may show what hangs on the way")
-        return [dataclasses.replace(hung, is_hanging=True)]
+        return [Finding(check, HANGING, "failed", found, "a larger --timeout may show what hangs on the way")]
 
 
 def _switched_off(settings: Settings | None) -> Iterator[Finding]:
     for words in without_effect():
-        yield finding("settings", "without_effect", "warning", words, f"{DOCS}/settings.md lists the variables")
-    sampler = variable("OTEL_TRACES_SAMPLER") or ""
-    off = {
-        "turned_off": (settings is not None and not settings.enabled, "RAGSPAN_ENABLED turns ragspan off", "unset it"),
-        "sample_rate_zero": (
-            settings is not None and settings.sample_rate == 0,
-            "RAGSPAN_SAMPLE_RATE is 0",
-            "raise it",
-        ),
-        "sdk_disabled": (why_no_spans() == SDK_IS_OFF, SDK_IS_OFF, "unset it"),
-        "sampler_keeps_none": (sampler.endswith("always_off"), f"OTEL_TRACES_SAMPLER is {sampler}", "unset it"),
-    }
-    for code, (is_off, words, advice) in off.items():
+        yield Finding("settings", "without_effect", "warning", words, f"{DOCS}/settings.md lists the variables")
+    sampler, known = variable("OTEL_TRACES_SAMPLER") or "", settings or Settings()
+    off = (
+        ("turned_off", not known.enabled, "RAGSPAN_ENABLED turns ragspan off"),
+        ("sample_rate_zero", known.sample_rate == 0, "RAGSPAN_SAMPLE_RATE is 0"),
+        ("sdk_disabled", why_no_spans() == SDK_IS_OFF, SDK_IS_OFF),
+        ("sampler_keeps_none", sampler.endswith("always_off"), f"OTEL_TRACES_SAMPLER is {sampler}"),
+    )
+    for code, is_off, words in off:
         if is_off:
-            yield finding("settings", code, "failed", f"{words}: no answer is scored", advice)
+            yield Finding("settings", code, "failed", f"{words}: no answer is scored", "unset it")
+    if known.alert_webhook is not None:
+        to = urlsplit(known.alert_webhook)
+        port = to.port or (443 if to.scheme == "https" else 80)
+        try:
+            socket.create_connection((to.hostname, port), _CONNECTING).close()
+        except OSError as error:
+            found = f"alerts do not arrive: {shown_url(known.alert_webhook)}: {cause_of(error) or error}"
+            yield Finding("settings", "webhook_unreachable", "warning", found, "correct RAGSPAN_ALERT_WEBHOOK")
     if sampler.endswith("traceidratio"):
         share = variable("OTEL_TRACES_SAMPLER_ARG") or "1"
         found = f"OTEL_TRACES_SAMPLER keeps {share} of all traces: answers of the others are not scored"
-        yield finding("settings", "sampler_keeps_some", "warning", found, "raise OTEL_TRACES_SAMPLER_ARG for more")
+        yield Finding("settings", "sampler_keeps_some", "warning", found, "raise OTEL_TRACES_SAMPLER_ARG for more")
 
 
 def _installation() -> Finding:
@@ -146,10 +151,10 @@ def _installation() -> Finding:
             versions[name] = importlib.metadata.version(name)
     words = ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
     if ours:
-        return finding("settings", "versions", "ok", words)
+        return Finding("settings", "versions", "ok", words)
     words += "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
     advice = "pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
-    return finding("settings", "no_integration", "warning", words, advice)
+    return Finding("settings", "no_integration", "warning", words, advice)
 
 
 # A sink ----------------------------------------------------------------------------------------------------------------
@@ -177,19 +182,19 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
     if not is_out or dropped:
         found = f"the broker did not accept a record ({', '.join(dropped) or 'no reply in time'}){last}"
         advice = "check the address and the credentials in RAGSPAN_SINK, and whether the stream is full"
-        yield finding("sink", "sink_refuses", "failed", found, advice)
+        yield Finding("sink", "sink_refuses", "failed", found, advice)
         return
     found = f"the broker accepted a record, record_id {record.record_id}"
-    yield finding("sink", "sink_accepts", "ok", found)
+    yield Finding("sink", "sink_accepts", "ok", found)
     if not hasattr(sink, "look_for_workers"):
         return
     is_taken, seen = sink.look_for_workers(seconds * _LOOKING)
     if is_taken:
-        yield finding("sink", "worker_takes", "ok", seen)
+        yield Finding("sink", "worker_takes", "ok", seen)
     elif is_taken is None:
-        yield finding("sink", "worker_unknown", "warning", seen, _LOOK_AT_WORKER)
+        yield Finding("sink", "worker_unknown", "warning", seen, _LOOK_AT_WORKER)
     else:
-        yield finding("sink", "no_worker", "failed", seen, _START_WORKER)
+        yield Finding("sink", "no_worker", "failed", seen, _START_WORKER)
 
 
 # Secrets ---------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ragspan.application import own_exporters
 from ragspan.config import Settings, process_environment, variable
 from ragspan.counted import counted
 from ragspan.defaults import emitter_from, engine_from, with_spans
-from ragspan.doctor import Finding, finding
+from ragspan.doctor import Finding
 from ragspan.doctor.endpoint import Exchange, endpoint_finding
 from ragspan.engine import Dropped
 from ragspan.exceptions import ConfigurationError
@@ -125,7 +125,7 @@ def _arrived(record: RagRecord, span: SpanAnchor | None, root: SpanAnchor) -> Fi
     )
     ids = f"trace_id {trace_id}, span_id {span_id}, record_id {record.record_id}"
     found = f"the span {(answer_name(record) if span else NAME)!r} arrived: {ids}"
-    return finding("record", "arrived", "ok", found, advice)
+    return Finding("record", "arrived", "ok", found, advice)
 
 
 def new_record(parent: SpanAnchor | None = None) -> RagRecord:
@@ -206,7 +206,7 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:
     """What the record shows of the judge; one finding for all metrics, which have one judge."""
     if not isinstance(result, ScoredRecord):
-        return finding("judge", "judge_not_asked", "skipped", f"{judge} was not asked, or did not answer in time")
+        return Finding("judge", "judge_not_asked", "skipped", f"{judge} was not asked, or did not answer in time")
     outcomes = result.outcomes
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
     if failures and not any(isinstance(outcome, Score) for outcome in outcomes.values()):
@@ -215,7 +215,7 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
         other = "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
         if "certificate is not trusted" in failure.message:
             other = "name the file of your certificate authority in SSL_CERT_FILE"
-        return finding("judge", "judge_failed", "failed", found, _ADVICE.get(failure.error_type, other))
+        return Finding("judge", "judge_failed", "failed", found, _ADVICE.get(failure.error_type, other))
     found = f"{judge} answered in {seconds:.2f} s"
     used = sum((outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
     if used.requests:
@@ -225,9 +225,9 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
     if misjudged:
         found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
         advice = "its scores will mislead: use a more capable model"
-        return finding("judge", "judge_fails_good_answer", "warning", found, advice)
+        return Finding("judge", "judge_fails_good_answer", "warning", found, advice)
     lists_others = "it compares words; `ragspan judges` lists language models" if judge == EMBEDDED else None
-    return finding("judge", "judge_answered", "ok", found, lists_others)
+    return Finding("judge", "judge_answered", "ok", found, lists_others)
 
 
 def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
@@ -235,11 +235,11 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
     last = f": {complaints[-1]}" if complaints else ""
     if result is None:
         advice = "see the judge above; a larger --timeout waits longer"
-        return finding("record", "not_scored_in_time", "failed", f"the record was not scored in time{last}", advice)
+        return Finding("record", "not_scored_in_time", "failed", f"the record was not scored in time{last}", advice)
     if isinstance(result, Dropped):
         is_redaction = result.reason == "redaction_failed"
         todo = "the function of RAGSPAN_REDACT has to accept a str and return one" if is_redaction else None
-        return finding("record", "dropped", "failed", f"the record was dropped: {result.reason}{last}", todo)
+        return Finding("record", "dropped", "failed", f"the record was dropped: {result.reason}{last}", todo)
     scores = {metric: each.value for metric, each in result.outcomes.items() if isinstance(each, Score)}
     unscored = {
         metric: each.reason if isinstance(each, NotApplicable) else each.error_type
@@ -248,12 +248,12 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
     }
     words = ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())
     if not unscored:
-        return finding("record", "scored", "ok", f"scored: {words}")
+        return Finding("record", "scored", "ok", f"scored: {words}")
     words += "; without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items())
     advice = "see the judge above"
     if "budget_exhausted" in unscored.values():
         advice = "the budget allows less than one answer needs: raise it, or give Budget a fallback"
-    return finding("record", "not_scored", "failed", words.removeprefix("; "), advice)
+    return Finding("record", "not_scored", "failed", words.removeprefix("; "), advice)
 
 
 def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
@@ -262,11 +262,11 @@ def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
     lost = {**stats.rejected, **stats.dropped}
     if stats.delivered and not lost and not stats.waiting:
         found = f"{writer.name} accepted {counted(stats.delivered, 'score')}"
-        return finding("record", "tool_took_scores", "ok", found)
+        return Finding("record", "tool_took_scores", "ok", found)
     reasons = ", ".join(lost) or (complaints[-1] if complaints else "no reply in time")
     found = f"{writer.name} did not accept the scores: {reasons}"
     advice = f"check its address and credentials: {DOCS}/tracing-tools.md; the span has to go there, too"
-    return finding("record", "tool_refused_scores", "failed", found, advice)
+    return Finding("record", "tool_refused_scores", "failed", found, advice)
 
 
 def _not_sent(settings: Settings) -> Finding:
@@ -277,9 +277,9 @@ def _not_sent(settings: Settings) -> Finding:
     )
     if "console" in settings.emitters:
         found = "RAGSPAN_EMITTERS names 'console': each answer is printed with its scores"
-        return finding("record", "printed", "ok", found)
+        return Finding("record", "printed", "ok", found)
     why_not = why_no_spans() or "no exporter of traces is configured"
     if why_no_spans() or variable("RAGSPAN_EMITTERS"):
-        return finding("record", "no_exporter", "failed", f"{why_not}, so no score leaves the process", advice)
+        return Finding("record", "no_exporter", "failed", f"{why_not}, so no score leaves the process", advice)
     found = f"{why_not}: ragspan.configure() and `ragspan run` only print each answer with its scores"
-    return finding("record", "no_exporter", "warning", found, advice)
+    return Finding("record", "no_exporter", "warning", found, advice)

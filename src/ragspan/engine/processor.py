@@ -14,7 +14,7 @@ from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
 from ragspan.engine.worker import ProcessorOptions, QueueWorker
-from ragspan.forks import keep_inherited, watch_forks
+from ragspan.process import keep_inherited, watch_forks
 from ragspan.records import Capture
 from ragspan.throttled_log import log_line
 

@@ -12,7 +12,7 @@ from ragspan.engine.stats import Dropped, DropReason
 from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
-from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withheld
+from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, withheld
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 
@@ -52,7 +52,7 @@ class Redaction:
         """The outcome with its explanations redacted, or without them."""
         if self._redact is None:
             return outcome
-        made, _ = await self._run(redacted_outcome, outcome, self._redact)
+        made, _ = await self._run(redacted, outcome, self._redact)
         return withheld(outcome) if made is None else made
 
     async def _run(self, call: Callable[[_T, Redact], _T], value: _T, redact: Redact) -> tuple[_T | None, str]:

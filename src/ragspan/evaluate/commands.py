@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from argparse import Namespace
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -13,7 +11,6 @@ import typer
 from typer import Option
 
 from ragspan.command_line import Judge, Metrics
-from ragspan.exceptions import RagspanError
 
 Text: TypeAlias = str | None
 Texts: TypeAlias = list[str] | None
@@ -45,22 +42,17 @@ _By: TypeAlias = Annotated[
     Texts, Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once.")
 ]
 _Mean: TypeAlias = Annotated[
-    Texts, Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once.")
+    Texts,
+    Option(
+        "--fail-under", metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."
+    ),
 ]
 _Passing: TypeAlias = Annotated[
-    Texts, Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes.")
+    Texts,
+    Option("--min-passing", metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes."),
 ]
 _Lowest: TypeAlias = Annotated[Texts, Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")]
 _ENOUGH = "Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped."
-
-
-@contextlib.contextmanager
-def _errors_shown(command: str) -> Iterator[None]:
-    try:
-        yield
-    except RagspanError as error:
-        typer.echo(f"ragspan {command}: {error}", err=True)
-        raise typer.Exit(2) from None
 
 
 def evaluate(
@@ -85,10 +77,10 @@ def evaluate(
     compare: _Compare = None,
     by: _By = None,
     json: _Json = None,
-    fail_under: _Mean = None,
-    min_passing: _Passing = None,
+    mean: _Mean = None,
+    passing: _Passing = None,
     none_below: _Lowest = None,
-    min_scored: Annotated[float | None, Option(metavar="SHARE", help=_ENOUGH)] = None,
+    min_scored: Annotated[float | None, Option(metavar="SHARE", min=0, max=1, help=_ENOUGH)] = None,
     to_trace: Annotated[bool, Option("--to-trace", help="With --from: send each score to its answer's span.")] = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
@@ -100,10 +92,9 @@ def evaluate(
     not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C or SIGTERM, and what is done is kept.
     """
     options = Namespace(**locals())
-    with _errors_shown("evaluate"):
-        from ragspan.evaluate.evaluate_command import evaluate_table
+    from ragspan.evaluate.evaluate_command import evaluate_table
 
-        raise typer.Exit(evaluate_table(options))
+    raise typer.Exit(evaluate_table(options))
 
 
 def agree(
@@ -130,10 +121,9 @@ def agree(
     Exit codes: 0 done; 1 no row with a label has a score; 2 wrong usage or input.
     """
     options = Namespace(**locals())
-    with _errors_shown("agree"):
-        from ragspan.evaluate.evaluate_command import agree_with_labels
+    from ragspan.evaluate.evaluate_command import agree_with_labels
 
-        raise typer.Exit(agree_with_labels(options))
+    raise typer.Exit(agree_with_labels(options))
 
 
 def failures(
@@ -153,10 +143,9 @@ def failures(
     Exit codes: 0 done; 2 wrong usage or input, or the tool cannot be read or written.
     """
     options = Namespace(**locals())
-    with _errors_shown("failures"):
-        from ragspan.evaluate.evaluate_command import collect_failures
+    from ragspan.evaluate.evaluate_command import collect_failures
 
-        typer.echo(collect_failures(options))
+    typer.echo(collect_failures(options))
 
 
 labels = typer.Typer(no_args_is_help=True)
@@ -183,10 +172,9 @@ def pull(
 
     Exit codes: 0 done; 2 wrong usage, or the tool cannot be read.
     """
-    with _errors_shown("labels pull"):
-        from ragspan.evaluate.sources import stored_answers, write_labels
+    from ragspan.evaluate.sources import stored_answers, write_labels
 
-        written, unclear = write_labels(output, stored_answers(tool, project, since, name))
+    written, unclear = write_labels(output, stored_answers(tool, project, since, name))
     typer.echo(f"{written:,} answers with a label are in {output}")
     if unclear:
         typer.echo(f"{unclear:,} more have a label {name!r} that says neither good nor bad, and no score", err=True)

@@ -14,22 +14,22 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from ragspan.arguments import SHARE
 from ragspan.config import settings_with
 from ragspan.counted import counted
 from ragspan.defaults import emitter_from
 from ragspan.engine.metric_outcome import about_response
 from ragspan.evaluate.evaluation import Evaluation, parts
-from ragspan.evaluate.gates import Kind, check_gates, parse_gates, require_metrics
+from ragspan.evaluate.gates import KINDS, check_gates, parse_gates, require_metrics
 from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
 from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.scoring import evaluate, metrics_of
-from ragspan.evaluate.sources import row_of, stored_answers
+from ragspan.evaluate.sources import StoredAnswer, row_of, stored_answers
 from ragspan.evaluate.tool_data_sets import KEY, data_set_of
 from ragspan.evaluate.written_files import replacing, require_apart, require_jsonl
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import ScoredRecord
+from ragspan.records import RagRecord
 from ragspan.telemetry.emitter_protocols import Emitter
 
 _NOT_MET, _INTERRUPTED = 1, 130
@@ -63,21 +63,16 @@ def _evaluate_table(options: Namespace) -> int:
     for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigurationError(f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}")
-    SHARE.or_none().check("--min-scored", options.min_scored)
-    kinds: dict[Kind, list[str] | None] = {
-        "mean": options.fail_under,
-        "passing": options.min_passing,
-        "none_below": options.none_below,
-    }
-    gates = [gate for kind, texts in kinds.items() for gate in parse_gates(kind, texts or ())]
+    gates = [gate for kind in KINDS for gate in parse_gates(kind, getattr(options, kind) or ())]
     baseline = None if options.compare is None else ResultFile(options.compare)
     _ = baseline and baseline.metrics
     settings = settings_with(judge=options.judge)
     metrics = metrics_of(settings, options.metrics, options.judge)
     require_metrics(gates, [metric.name for metric in metrics])
-    emitter = emitter_from(options.source, settings) if _reads_tool(options) and options.to_trace else None
+    stored = _stored(options)
+    emitter = emitter_from(options.source, settings) if options.to_trace else None
     evaluation = evaluate(
-        _data(options),
+        options.data if stored is None else (answer.record for answer in stored),
         metrics,
         **{name: getattr(options, name) for name in (*_SAME, "output", "resume", "judge_share")},
         by=options.by or (),
@@ -107,19 +102,15 @@ def _evaluate_table(options: Namespace) -> int:
     return _NOT_MET if below or not is_sent else 0
 
 
-def _reads_tool(options: Namespace) -> bool:
-    """Whether the rows are in a tool, and not in a file."""
+def _stored(options: Namespace, *, has_scores: bool = False) -> Iterator[StoredAnswer] | None:
+    """The answers of the tool that the options name; None where they name a file."""
     if (options.data is None) is (options.source is None):
         raise ConfigurationError("give a FILE, or a tool after --from, and not both")
-    if options.source is None and (options.project or options.since or getattr(options, "to_trace", False)):
+    if options.source is not None:
+        return stored_answers(options.source, options.project, options.since, has_scores=has_scores)
+    if options.project or options.since or getattr(options, "to_trace", False):
         raise ConfigurationError("--project, --since and --to-trace are about a tool: name it after --from")
-    return options.source is not None
-
-
-def _data(options: Namespace) -> Any:
-    if not _reads_tool(options):
-        return options.data
-    return (stored.record for stored in stored_answers(options.source, options.project, options.since))
+    return None
 
 
 def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
@@ -171,14 +162,14 @@ def agree_with_labels(options: Namespace) -> int:
 
 def collect_failures(options: Namespace) -> str:
     """Do what the command asks for; returns what was done, in a sentence."""
-    is_stored = _reads_tool(options)
+    stored = _stored(options, has_scores=True)
     data_set = None if options.to is None else data_set_of(options.to)
     if options.output is not None:
         require_jsonl(options.output, "--output")
         require_apart({"the file of rows": options.data}, {"--output": options.output})
     if (options.output is None) is (data_set is None):
         raise ConfigurationError("say where they go: --output FILE.jsonl, or --to phoenix:NAME or mlflow:NAME")
-    found = _stored_failures(options) if is_stored else _failures_in(ResultFile(options.data))
+    found = _failures_in(ResultFile(options.data)) if stored is None else _stored_failures(stored)
     rows = list({row[KEY]: row for row in found}.values())
     added = _add_to_file(options.output, rows) if data_set is None else data_set.add(rows)
     there = len(rows) - added
@@ -187,28 +178,28 @@ def collect_failures(options: Namespace) -> str:
     return f"{answers} {'is' if len(rows) == 1 else 'are'} in {options.output or options.to}{known}"
 
 
-def _stored_failures(options: Namespace) -> Iterator[dict[str, Any]]:
-    for answer in stored_answers(options.source, options.project, options.since, has_scores=True):
+def _stored_failures(stored: Iterable[StoredAnswer]) -> Iterator[dict[str, Any]]:
+    for answer in stored:
         if scores := [one for one in answer.scores if one.label == "fail"]:
-            worst = min(scores, key=lambda one: 0.0 if one.value is None else one.value)
-            about = {"metric": worst.metric, "finding": worst.finding, "cause": None}
-            yield _keyed(row_of(answer.record), about, {one.metric: one.value for one in scores})
+            worst = min(scores, key=lambda one: one.value or 0.0)
+            about = {"label": None, "metric": worst.metric, "finding": worst.finding, "cause": None}
+            yield _keyed(answer.record, {**about, "fails": {one.metric: one.value for one in scores}})
 
 
 def _failures_in(file: ResultFile) -> Iterator[dict[str, Any]]:
     for row in file.rows():
         if row.failing:
             metric, score = min(row.failing.items(), key=lambda item: item[1].value)
-            label = None if row.label is None else "pass" if row.label else "fail"
-            more = {"metric": metric, "finding": score.explanation, "cause": score.cause, "label": label}
-            yield _keyed(row_of(row.record), more, {name: float(one.value) for name, one in row.failing.items()})
+            about = {"label": row.label_word, "metric": metric, "finding": score.explanation, "cause": score.cause}
+            yield _keyed(row.record, {**about, "fails": {name: one.value for name, one in row.failing.items()}})
 
 
-def _keyed(row: dict[str, Any], about: dict[str, Any], fails: dict[str, Any]) -> dict[str, Any]:
+def _keyed(record: RagRecord, about: dict[str, Any]) -> dict[str, Any]:
     """A row that `ragspan evaluate` and `agree` take: people write `pass` or `fail` into its label."""
+    row = row_of(record)
     texts = json.dumps([row[name] for name in ("record_id", "question", "contexts", "response")])
     key = blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
-    return {KEY: key, **row, "label": None, **about, "fails": fails}
+    return {KEY: key, **row, **about}
 
 
 def _add_to_file(path: Path, rows: Sequence[dict[str, Any]]) -> int:

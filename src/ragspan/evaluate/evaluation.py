@@ -8,10 +8,10 @@ from __future__ import annotations
 import heapq
 import importlib
 import io
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -34,30 +34,31 @@ _WORST_KEPT, _WORST_SHOWN = 20, 3
 _BAD_ROWS_KEPT = 10_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(kw_only=True, repr=False, eq=False)
 class Evaluation:
     """The outcome of evaluating a table. It holds eight bytes a score in memory; `all_rows()` streams the rest."""
 
     metrics: tuple[str, ...]
-    rows: int
+    by: Sequence[str] = ()
+    """Columns by whose values the figures are given, too."""
+    shared: Collection[str] = ()
+    """Metrics of a judge that is asked about a share of the rows."""
+    rows: int = 0
     """Records that were evaluated: the table's rows but for the bad ones."""
-    summary: Mapping[str, MetricSummary]
-    bad_rows: Sequence[BadRow] = ()
+    bad_rows: list[BadRow] = field(default_factory=list)
     """The first ten thousand of them, in the order of the table."""
     bad_row_count: int = 0
-    failures: Mapping[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
     """What failures said, by their type: the first of each."""
     labelled: int = 0
     """Rows that pass or fail at least one metric."""
     failing: int = 0
     """Rows that fail at least one metric."""
-    judged: Mapping[str, int] = field(default_factory=dict)
+    judged: Counter[str] = field(default_factory=Counter)
     """Rows that have a score of each judge, by its name with the version of its prompts."""
-    by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict)
-    """By column of `by`, value and metric; at most 50 values of a column, then `_OTHER`."""
     source: str | None = None
     """The file's name; None for data in memory."""
-    labels: Mapping[int, bool] = field(default_factory=dict)
+    labels: dict[int, bool] = field(default_factory=dict)
     """Whether people say that a response is good, by its row; of the rows that have a label."""
     label_name: str = "label"
     """The name of their column."""
@@ -72,6 +73,58 @@ class Evaluation:
     resumed: int = 0
     """Rows that were taken over from an earlier run, and not judged again."""
     stream: Callable[[], Iterator[EvaluatedRow]] = lambda: iter(())
+
+    def __post_init__(self) -> None:
+        self._tallies = self._new_tallies()
+        self._groups: dict[str, dict[str, dict[str, MetricTally]]] = {name: {} for name in self.by}
+
+    def _new_tallies(self) -> dict[str, MetricTally]:
+        return {metric: MetricTally(metric, has_share=metric in self.shared) for metric in self.metrics}
+
+    def add(self, done: EvaluatedRow | BadRow) -> None:
+        """Count a row that is done."""
+        if isinstance(done, BadRow):
+            self.bad_row_count += 1
+            if len(self.bad_rows) < _BAD_ROWS_KEPT:
+                self.bad_rows.append(done)
+            return
+        self.rows += 1
+        scores = done.scores.values()
+        self.labelled += any(one.label for one in scores)
+        self.failing += bool(done.failing)
+        if done.label is not None:
+            self.labels[done.row] = done.label
+        judges = {named_judge(one) for one in scores} | {one.screen.judge for one in scores if one.screen}
+        self.judged.update(judge for judge in judges if judge is not None)
+        counting = [self._tallies]
+        for name, known in self._groups.items():
+            value = done.record.metadata.get(name)
+            if isinstance(value, (str, int, float)):
+                key = str(value) if str(value) in known or len(known) < MAX_DIMENSION_VALUES else DIMENSION_OTHER
+                counting.append(known.setdefault(key, self._new_tallies()))
+        for metric, outcome in done.outcomes.items():
+            for tallies in counting:
+                tallies[metric].add(outcome, done.asked)
+            self.usage += outcome.usage or Usage()
+            if isinstance(outcome, MetricFailure):
+                self.failures.setdefault(outcome.error_type, outcome.message)
+
+    @cached_property
+    def summary(self) -> Mapping[str, MetricSummary]:
+        """The figures of each metric."""
+        return {metric: tally.summary() for metric, tally in self._tallies.items()}
+
+    @cached_property
+    def by_dimension(self) -> Mapping[str, Mapping[str, Mapping[str, MetricSummary]]]:
+        """By column of `by`, value and metric; at most 50 values of a column, then `_OTHER`."""
+        return {
+            name: {
+                value: {metric: tally.summary() for metric, tally in tallies.items()}
+                for value, tallies in sorted(values.items())
+            }
+            for name, values in self._groups.items()
+            if values
+        }
 
     def __str__(self) -> str:
         """The figures of each metric as a table, and what was done."""
@@ -119,7 +172,9 @@ class Evaluation:
 
     def figures(self) -> dict[str, Any]:
         """All that is counted, in plain data: what `--json` writes and a report shows."""
-        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"labels", "stream"}}
+        unsaid = {"by", "shared", "labels", "stream"}
+        names = ({one.name for one in fields(self)} | {"summary", "by_dimension"}) - unsaid
+        found = {name: getattr(self, name) for name in sorted(names)} | {"judged": dict(self.judged.most_common())}
         plain: dict[str, Any] = msgspec.to_builtins(found)
         return plain
 
@@ -149,77 +204,6 @@ class Evaluation:
                 )
                 line |= {} if self.judge_share is None else {f"{metric}_judge": score and score.judge}
         return pandas.DataFrame(list(lines.values()), index=list(lines))
-
-
-class Counts:
-    """Counts the rows of a run as they are done, also `by` entries of their metadata; `shared` metrics ask a judge about a share."""
-
-    def __init__(self, metrics: Sequence[str], by: Sequence[str] = (), shared: Collection[str] = ()) -> None:
-        self._shared, self._began = frozenset(shared), time.monotonic()
-        self._tallies = self._new(metrics)
-        self._groups: dict[str, dict[str, dict[str, MetricTally]]] = {name: {} for name in by}
-        self.rows = self.bad_row_count = self.labelled = self.failing = 0
-        self.bad_rows: list[BadRow] = []
-        self.failures: dict[str, str] = {}
-        self.labels: dict[int, bool] = {}
-        self.judged: Counter[str] = Counter()
-        self.usage = Usage()
-
-    @property
-    def done(self) -> int:
-        """Rows of the table, bad ones included."""
-        return self.rows + self.bad_row_count
-
-    def add(self, done: EvaluatedRow | BadRow) -> None:
-        if isinstance(done, BadRow):
-            self.bad_row_count += 1
-            if len(self.bad_rows) < _BAD_ROWS_KEPT:
-                self.bad_rows.append(done)
-            return
-        self.rows += 1
-        scores = done.scores.values()
-        self.labelled += any(one.label for one in scores)
-        self.failing += bool(done.failing)
-        if done.label is not None:
-            self.labels[done.row] = done.label
-        judges = {named_judge(one) for one in scores} | {one.screen.judge for one in scores if one.screen}
-        self.judged.update(judge for judge in judges if judge is not None)
-        counting = [self._tallies]
-        for name, known in self._groups.items():
-            value = done.record.metadata.get(name)
-            if isinstance(value, (str, int, float)):
-                key = str(value) if str(value) in known or len(known) < MAX_DIMENSION_VALUES else DIMENSION_OTHER
-                counting.append(known.setdefault(key, self._new(self._tallies)))
-        for metric, outcome in done.outcomes.items():
-            for tallies in counting:
-                tallies[metric].add(outcome, done.asked)
-            self.usage += outcome.usage or Usage()
-            if isinstance(outcome, MetricFailure):
-                self.failures.setdefault(outcome.error_type, outcome.message)
-
-    def _new(self, metrics: Iterable[str]) -> dict[str, MetricTally]:
-        return {metric: MetricTally(has_share=metric in self._shared) for metric in metrics}
-
-    def evaluation(self, **more: Any) -> Evaluation:
-        """The result so far, with the fields that are not counted here."""
-
-        def summed_up(tallies: dict[str, MetricTally]) -> dict[str, MetricSummary]:
-            return {metric: tally.summary(metric) for metric, tally in tallies.items()}
-
-        same = ("rows", "bad_rows", "bad_row_count", "failures", "labelled", "failing", "labels", "usage")
-        return Evaluation(
-            metrics=tuple(self._tallies),
-            summary=summed_up(self._tallies),
-            judged=dict(self.judged.most_common()),
-            seconds=time.monotonic() - self._began,
-            by_dimension={
-                name: {value: summed_up(tallies) for value, tallies in sorted(values.items())}
-                for name, values in self._groups.items()
-                if values
-            },
-            **{name: getattr(self, name) for name in same},
-            **more,
-        )
 
 
 # In words -------------------------------------------------------------------------------------------------------------
@@ -276,8 +260,9 @@ def text_table(*headings: str) -> Table:
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, heading in enumerate(headings):
         is_metric = heading == "metric"
-        is_name = is_metric or not place
-        found.add_column(heading, justify="left" if is_name else "right", no_wrap=is_metric, overflow="fold")
+        found.add_column(
+            heading, justify="left" if is_metric or not place else "right", no_wrap=is_metric, overflow="fold"
+        )
     return found
 
 
@@ -304,7 +289,7 @@ def _headline(evaluation: Evaluation) -> str:
     if len(evaluation.judged) == 1:
         text += f" by {next(iter(evaluation.judged))}"
     elif evaluation.judged:
-        text += f": {', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.items())}"
+        text += f": {', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.most_common())}"
         text += " (some by more than one)" if sum(evaluation.judged.values()) > evaluation.rows else ""
     text += f", {evaluation.resumed:,} of them in an earlier run" if evaluation.resumed else ""
     text += f", {evaluation.bad_row_count:,} unreadable" if evaluation.bad_row_count else ""

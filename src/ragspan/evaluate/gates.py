@@ -9,13 +9,14 @@ from typing import Literal, TypeAlias
 from ragspan.arguments import SHARE, wrong
 from ragspan.counted import counted
 from ragspan.evaluate.evaluation import Evaluation
+from ragspan.evaluate.summaries import MetricSummary
 from ragspan.metrics.metric_catalogue import require_known
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
 _MIN_SCORED = 0.5
 """The share of the rows that should have a score; below it, a gate speaks for a few rows only."""
-_KINDS: Mapping[Kind, tuple[str, str]] = {
+KINDS: Mapping[Kind, tuple[str, str]] = {
     "mean": ("--fail-under", "have a mean of at least {:g}"),
     "passing": ("--min-passing", "pass {:.0%} of the labelled rows"),
     "none_below": ("--none-below", "have no score below {:g}"),
@@ -35,7 +36,7 @@ class Gate:
         SHARE.check(f"the minimum of {self.metric}", self.minimum)
 
     def __str__(self) -> str:
-        return f"{self.metric} should {_KINDS[self.kind][1].format(self.minimum)}"
+        return f"{self.metric} should {KINDS[self.kind][1].format(self.minimum)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +58,7 @@ def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
         try:
             minimum = float(value if metric else "")
         except ValueError:
-            raise wrong(_KINDS[kind][0], text, "a metric and a number, such as faithfulness=0.8") from None
+            raise wrong(KINDS[kind][0], text, "a metric and a number, such as faithfulness=0.8") from None
         gates.append(Gate(metric=metric, kind=kind, minimum=minimum))
     return gates
 
@@ -80,50 +81,47 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
         min_scored: the share of the rows that should have a score, from 0 to 1. Refusals that the judge finds right count as
             scored, rows that could not be read as not scored. None is half of them, and none may have been skipped.
     """
-    SHARE.or_none().check("min_scored", min_scored)
+    share = _MIN_SCORED if min_scored is None else min_scored
+    rows = evaluation.rows + evaluation.bad_row_count
     results = []
     for gate in gates:
-        summary = evaluation.summary[gate.metric]
-        asked, figure, judged_by = summary.asked, "", ""
-        passing = summary.passed / summary.labelled if summary.labelled else None
-        reached = {"mean": summary.mean, "passing": passing, "none_below": summary.minimum}[gate.kind]
-        if asked is not None and asked.failures is not None and gate.kind == "passing":
-            rate, reached = asked.failures, 1 - asked.failures.value
-            judged_by = f" by {asked.judge}, estimated from {asked.scored:,} of {summary.settled:,} rows"
-            figure = f"passes {reached:.1%}{judged_by} (95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%})"
-        elif reached is not None:
-            few = f": {asked.judge or 'the judge'} scored too few rows at random for an estimate" if asked else ""
-            judged_by = f" by the embedded judge{few if gate.kind == 'passing' else ''}" if asked else ""
-            figure = {
-                "mean": f"has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}",
-                "passing": f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}",
-                "none_below": f"the lowest is {reached:.4g}{judged_by}",
-            }[gate.kind]
-        why = next(_troubles(gate, evaluation, reached, figure, min_scored), None)
-        trouble = None if why is None else f"{gate}, but {why}"
-        results.append(GateResult(gate=gate, reached=reached, trouble=trouble))
+        summary, why = evaluation.summary[gate.metric], None
+        reached, figure = _reached(gate.kind, summary)
+        if summary.settled == summary.refusals:
+            if not summary.settled or summary.settled < share * rows:  # else all that could be scored rightly decline
+                why = f"nothing was scored: {summary.reasons or 'there are no rows'}"
+        elif reached is None:
+            why = f"none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
+        elif reached < gate.minimum:
+            why = figure + (f"; {summary.unlabelled}" if gate.kind == "passing" and summary.unlabelled else "")
+        elif summary.settled < share * rows:
+            why = f"only {summary.settled:,} of {rows:,} rows have a score, and --min-scored is {share:.0%}"
+        elif min_scored is None and (skipped := summary.skipped + evaluation.bad_row_count):
+            had = counted(skipped, "row", grouped=True)
+            why = f"{had} had to be skipped: say with --min-scored what share of the rows is enough"
+        results.append(GateResult(gate=gate, reached=reached, trouble=why and f"{gate}, but {why}"))
     return results
 
 
-def _troubles(
-    gate: Gate, evaluation: Evaluation, reached: float | None, figure: str, accepted: float | None
-) -> Iterator[str]:
-    summary = evaluation.summary[gate.metric]
-    least = _MIN_SCORED if accepted is None else accepted
-    rows, skipped = evaluation.rows + evaluation.bad_row_count, summary.skipped + evaluation.bad_row_count
-    if summary.settled == summary.refusals and summary.settled and summary.settled >= least * rows:
-        return  # all that could be scored rightly decline
-    if summary.settled == summary.refusals:
-        yield f"nothing was scored: {summary.reasons or 'there are no rows'}"
-    elif reached is None:
-        yield f"none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
-    elif reached < gate.minimum:
-        yield figure + (f"; {summary.unlabelled}" if gate.kind == "passing" and summary.unlabelled else "")
-    elif summary.settled < least * rows:
-        yield f"only {summary.settled:,} of {rows:,} rows have a score, and --min-scored is {least:.0%}"
-    elif skipped and accepted is None:
-        had = counted(skipped, "row", grouped=True)
-        yield f"{had} had to be skipped: say with --min-scored what share of the rows is enough"
+def _reached(kind: Kind, summary: MetricSummary) -> tuple[float | None, str]:
+    """What the scores reach, and that in words."""
+    asked = summary.asked
+    passing = summary.passed / summary.labelled if summary.labelled else None
+    reached = {"mean": summary.mean, "passing": passing, "none_below": summary.minimum}[kind]
+    if asked is not None and asked.failures is not None and kind == "passing":
+        rate, reached = asked.failures, 1 - asked.failures.value
+        judged_by = f" by {asked.judge}, estimated from {asked.scored:,} of {summary.settled:,} rows"
+        interval = f"(95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%})"
+        return reached, f"passes {reached:.1%}{judged_by} {interval}"
+    if reached is None:
+        return None, ""
+    judged_by = " by the embedded judge" if asked is not None else ""
+    if kind == "mean":
+        return reached, f"has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}"
+    if kind == "none_below":
+        return reached, f"the lowest is {reached:.4g}{judged_by}"
+    few = f": {asked.judge or 'the judge'} scored too few rows at random for an estimate" if asked else ""
+    return reached, f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}{few}"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ragspan import field_names
 from ragspan.arguments import with_article
 from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.sources import BAD, GOOD
-from ragspan.evaluate.tables import Table, TableRow
+from ragspan.evaluate.tables import Table
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, as_contexts
 from ragspan.redaction import RedactionError, redact_from, redacted
@@ -153,19 +153,18 @@ class RecordReader:
         self.columns_read = f"reading {words}" if table.sample else ""
         """What is read as what, in a line."""
 
-    def read(self, entry: TableRow) -> EvaluatedRow | BadRow:
+    def read(self, number: int, values: Row | RagRecord | str) -> EvaluatedRow | BadRow:
         """The row with its record, and without outcomes; or what is wrong with it."""
-        values = entry.data
         try:
             if isinstance(values, str):
                 raise CellError(values)  # noqa: TRY301 - it is a bad row, too
-            record = values if isinstance(values, RagRecord) else self._record(entry.row, values)
+            record = values if isinstance(values, RagRecord) else self._record(number, values)
             label = None if isinstance(values, RagRecord) else self._read("label", values, label_in)
             if self._redact is not None:
                 record = redacted(record, self._redact)
         except (CellError, RedactionError) as error:
-            return BadRow(row=entry.row, reason=str(error))
-        return EvaluatedRow(row=entry.row, record=record, label=label)
+            return BadRow(row=number, reason=str(error))
+        return EvaluatedRow(row=number, record=record, label=label)
 
     def _record(self, row: int, values: Row) -> RagRecord:
         found_by = {name: reader(values) for name, reader in self._groups.items()}

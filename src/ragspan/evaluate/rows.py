@@ -64,6 +64,11 @@ class EvaluatedRow:
         return {name: outcome for name, outcome in self.outcomes.items() if isinstance(outcome, Score)}
 
     @property
+    def label_word(self) -> str | None:
+        """The label as files have it."""
+        return None if self.label is None else "pass" if self.label else "fail"
+
+    @property
     def failing(self) -> dict[str, Score]:
         """The scores that fail, by metric."""
         return {name: score for name, score in self.scores.items() if score.label == "fail"}
@@ -224,10 +229,7 @@ class RowWriter(ResultFile):
             while isinstance(row, BadRow) and row.row < done.row:
                 yield row
                 row = next(rows, None)
-            is_same = (
-                isinstance(row, EvaluatedRow) and row.row == done.row and _texts(row.record) == _texts(done.record)
-            )
-            if not isinstance(row, EvaluatedRow) or not is_same:
+            if not isinstance(row, EvaluatedRow) or (row.row, _texts(row)) != (done.row, _texts(done)):
                 raise TableError(
                     f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
@@ -248,7 +250,9 @@ def _described(metric: Metric) -> dict[str, Any]:
     return about
 
 
-def _texts(record: RagRecord) -> bytes:  # what is judged
+def _texts(row: EvaluatedRow) -> bytes:
+    """What is judged."""
+    record = row.record
     return _encoded([record.question, record.response, record.contexts and [one.text for one in record.contexts]])
 
 
@@ -293,8 +297,7 @@ def _line_of(done: EvaluatedRow) -> bytes:
     plain = {name: record[name] for name in _KEPT if record[name]} | {name: record[name] for name in _KEPT[:4]}
     if plain["contexts"]:
         plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
-    label = None if done.label is None else "pass" if done.label else "fail"
-    more = _pruned({"label": label, "asked": done.asked})
+    more = _pruned({"label": done.label_word, "asked": done.asked})
     outcomes = {}
     for name, outcome in done.outcomes.items():
         of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}

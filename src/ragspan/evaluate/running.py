@@ -27,11 +27,9 @@ from rich.text import Text
 from ragspan.config import Settings
 from ragspan.counted import counted
 from ragspan.engine import Budget, Dropped, ScoringEngine
-from ragspan.engine.metric_judges import screens_of
-from ragspan.evaluate.evaluation import Counts
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter
 from ragspan.evaluate.tables import Table
-from ragspan.judge_share import JudgeShare
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
 from ragspan.redaction import RedactedRecord
@@ -51,8 +49,8 @@ _LASTING = frozenset({401, 402, 403, 404, 407})
 """HTTP statuses that time does not change: the key, the money, the model's name."""
 _TOO_MANY = 429
 _LONGEST_PAUSE = 10.0  # seconds before a row asks again a judge that is away
-_MOST_IN_VAIN, _SUSPECT = 3, 60.0
-"""Attempts of a row while others are answered, then it is the row that the judge cannot take; and seconds from the first of them on."""
+_MOST_IN_VAIN = 3
+"""Attempts of a row while others are answered, then it is the row that the judge cannot take."""
 
 
 @dataclass(kw_only=True)
@@ -63,26 +61,19 @@ class Run:
     settings: Settings
     table: Table
     writer: RowWriter
-    budget: Budget | None = None
-    patience: float | None = None
+    evaluation: Evaluation
+    """Counts the rows that are done."""
+    budget: Budget | None
+    patience: float | None
     """Seconds for which a judge may be away; None is the default."""
-    share: JudgeShare | None = None
-    """Of the rows, that the judge is asked about; None asks it about all."""
-    by: Sequence[str] = ()
-    tell: Callable[[Run], None] = lambda _: None
+    tell: Callable[[Run], None]
     """Called now and then."""
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event
     """Once it is set, the run ends."""
-    resumed: int = 0
-    """Rows that an earlier run has done."""
     outage: str | None = None
     """Which judge is waited for, and why."""
-
-    def __post_init__(self) -> None:
-        self._shared = frozenset(() if self.share is None else screens_of(self.metrics))
-        self.counts = Counts([metric.name for metric in self.metrics], self.by, self._shared)
-        self._answered: dict[str, tuple[float, float]] = {}
-        """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
+    _answered: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
 
     async def evaluate(self, rows: Iterator[_Row]) -> None:
         """Evaluate the rows that are not done yet."""
@@ -124,7 +115,6 @@ class Run:
                 if isinstance(outcome, MetricFailure) and outcome.outage and outcome.status not in _LASTING:
                     answered_at, patience = self._answered[name]
                     in_vain += answered_at > failed_at and outcome.status != _TOO_MANY
-                    patience = min(patience, _SUSPECT) if in_vain else patience
                     if in_vain < _MOST_IN_VAIN and now - answered_at < patience and now - began < patience:
                         left = [*left, name]
                         self.outage = f"waiting for the judge of {name} ({outcome.error_type}: {outcome.message[:200]})"
@@ -143,7 +133,7 @@ class Run:
     def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
         """Whether the metric has no outcome, or one that another try may change: of a judge only where it is asked."""
         outcome = row.outcomes.get(metric.name)
-        if outcome is None or (is_passing(outcome) and (row.asked or metric.name not in self._shared)):
+        if outcome is None or (is_passing(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
 
@@ -155,7 +145,7 @@ class Run:
             metrics=self.metrics,
             concurrency=self.settings.concurrency,
             score_unsampled=True,
-            judge_share=self.share,
+            judge_share=self.evaluation.judge_share,
             budget=self.budget,
             waits_for_budget=True,
             metric_timeout=self.settings.metric_timeout,
@@ -174,8 +164,8 @@ class Run:
                     if isinstance(done, EvaluatedRow) and done is not before:
                         self.writer.add(done)
                     elif isinstance(done, EvaluatedRow):
-                        self.resumed += done.row <= self.writer.last_row
-                    self.counts.add(done)
+                        self.evaluation.resumed += done.row <= self.writer.last_row
+                    self.evaluation.add(done)
         finally:
             tasks = [task for _, task in waiting]
             for task in tasks:
@@ -227,7 +217,8 @@ def progress_on_stderr(
 
         def display(run: Run) -> None:
             nonlocal shown
-            now, done = clock(), run.counts.done
+            now, evaluation = clock(), run.evaluation
+            done = evaluation.rows + evaluation.bad_row_count
             if status is None and now - shown < _LINE_PAUSE:
                 return
             shown = now
@@ -235,8 +226,8 @@ def progress_on_stderr(
             words = counted(done, "row", grouped=True) + ("" if share is None else f" ({share:.0%})")
             if run.outage is not None:
                 words += f" · {run.outage}"
-            elif done > run.resumed:
-                words += f" · {(done - run.resumed) / (now - began):,.1f} rows/s"
+            elif done > evaluation.resumed:
+                words += f" · {(done - evaluation.resumed) / (now - began):,.1f} rows/s"
             if status is not None:
                 status.update(Text(words))
             else:

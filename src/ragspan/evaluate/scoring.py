@@ -7,8 +7,9 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ragspan.config import Settings, is_enabled, settings_with
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.engine.judge_share_decisions import check_share
+from ragspan.engine.metric_judges import screens_of
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.records import ColumnChoice, RecordReader
 from ragspan.evaluate.rows import RowWriter, partial_of
@@ -109,33 +111,36 @@ def evaluate(
                 print(reader.columns_read, file=sys.stderr)  # noqa: T201 - of the progress
             about = {"columns": reader.columns, "limit": limit, "judge_share": share and str(share)}
             writer = RowWriter(file, chosen, about, resume=resume)
+            is_file = isinstance(data, (str, os.PathLike)) and os.fspath(data) != STANDARD_INPUT
+            evaluation = Evaluation(
+                metrics=tuple(metric.name for metric in chosen),
+                by=groups,
+                shared=frozenset(() if share is None else screens_of(chosen)),
+                source=Path(data).name if is_file else None,
+                label_name=label_column if isinstance(label_column, str) else "label",
+                columns=reader.columns_read,
+                judge_share=share,
+                stream=writer.rows,
+            )
             run = Run(
                 metrics=chosen,
                 settings=settings,
                 table=table,
                 writer=writer,
+                evaluation=evaluation,
                 budget=budget or budget_from(settings),
                 patience=patience,
-                share=share,
-                by=groups,
                 tell=tell,
                 stop=stop,
             )
-            is_complete = False
+            is_complete, began = False, time.monotonic()
             try:
-                run_in_loop(run.evaluate(map(reader.read, islice(table.entries, limit))))
+                run_in_loop(run.evaluate(map(reader.read, count(1), islice(table.rows, limit))))
                 is_complete = True
             finally:
                 writer.finish(is_complete=is_complete)
-        is_file = isinstance(data, (str, os.PathLike)) and os.fspath(data) != STANDARD_INPUT
-        return run.counts.evaluation(
-            source=Path(data).name if is_file else None,
-            label_name=label_column if isinstance(label_column, str) else "label",
-            columns=reader.columns_read,
-            judge_share=share,
-            resumed=run.resumed,
-            stream=writer.rows,
-        )
+            evaluation.seconds = time.monotonic() - began
+        return evaluation
 
     with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as tell:
         return outside_loop(work, stop.set)

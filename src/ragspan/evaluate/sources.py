@@ -30,20 +30,12 @@ _GOOD_SCORE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Opinion:
-    """What a person said of an answer."""
-
-    label: str | None = None
-    score: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredScore:
-    """A score that ragspan wrote to the tool."""
+    """A score that ragspan wrote to the tool, or what a person said: a label, a value, or both."""
 
     metric: str
-    value: float | None
-    label: str | None
+    value: float | None = None
+    label: str | None = None
     finding: str | None = None
 
 
@@ -53,7 +45,7 @@ class StoredAnswer:
 
     record: RagRecord
     """Its parent is the answer's span, and its id is always the same for that."""
-    opinions: Sequence[Opinion] = ()
+    opinions: Sequence[StoredScore] = ()
     scores: Sequence[StoredScore] = ()
 
 
@@ -148,7 +140,7 @@ def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, in
         for answer in answers:
             for opinion in answer.opinions[-1:]:
                 word = (opinion.label or "").strip().lower()
-                is_good = None if opinion.score is None else opinion.score >= _GOOD_SCORE
+                is_good = None if opinion.value is None else opinion.value >= _GOOD_SCORE
                 is_good = word in GOOD if word in GOOD | BAD else is_good
                 written, unclear = written + (is_good is not None), unclear + (is_good is None)
                 if is_good is not None:

@@ -113,8 +113,8 @@ class MetricSummary:
 class MetricTally:
     """The scores of one metric, eight bytes each, and the reasons where there is none; those of a judge with a share by themselves."""
 
-    def __init__(self, *, has_share: bool = False) -> None:
-        self._has_share = has_share
+    def __init__(self, metric: str, *, has_share: bool = False) -> None:
+        self._metric, self._has_share = metric, has_share
         self._scores = array("d")
         self._threshold: float | None = None
         self._judge: str | None = None
@@ -146,7 +146,7 @@ class MetricTally:
             if isinstance(embedded, Score) and embedded.cause:
                 self._counts["cause"][embedded.cause] += 1
 
-    def summary(self, metric: str) -> MetricSummary:
+    def summary(self) -> MetricSummary:
         counts = self._counts
         not_scored = dict(sorted(counts["reason"].items(), key=lambda item: (-item[1], item[0])))
         failed, asked = counts["failure"].total(), None
@@ -160,7 +160,7 @@ class MetricTally:
             )
         ordered, count = sorted(self._scores), len(self._scores)
         if not count:
-            return MetricSummary(metric=metric, not_scored=not_scored, failed=failed, asked=asked)
+            return MetricSummary(metric=self._metric, not_scored=not_scored, failed=failed, asked=asked)
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
         bins = Counter(map(_bin, ordered))
@@ -168,7 +168,7 @@ class MetricTally:
         reach = 1.5 * (upper - lower)  # as Tukey draws it
         inside = [value for value in ordered if lower - reach <= value <= upper + reach]
         return MetricSummary(
-            metric=metric,
+            metric=self._metric,
             scored=count,
             labelled=counts["label"]["pass"] + counts["label"]["fail"],
             passed=counts["label"]["pass"],

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ragspan.arguments import with_article
 from ragspan.evaluate.rows import RUN
@@ -31,15 +31,6 @@ _BATCH: Final = 64  # rows of Parquet
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
 
 
-class TableRow(NamedTuple):
-    """One row as the table has it."""
-
-    row: int
-    """Of the table's data, counted from 1."""
-    data: Mapping[str, Any] | RagRecord | str
-    """A text says why the row cannot be read."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
     """A table that is read once, from its first row to its last."""
@@ -48,8 +39,8 @@ class Table:
     """The table's, or where each row has its own, those of the first rows."""
     sample: Sequence[Mapping[str, Any]]
     """Some of the first rows that could be read."""
-    entries: Iterator[TableRow]
-    """All rows, those of the sample included."""
+    rows: Iterator[Mapping[str, Any] | RagRecord | str]
+    """All rows, those of the sample included. A text says why a row cannot be read."""
     share_read: Callable[[int], float | None] = lambda _: None
     """How much of it has been read after so many rows, from 0 to 1; None where that is not known."""
     close: Callable[[], None] = lambda: None
@@ -78,23 +69,23 @@ def table_of(data: Any) -> Table:
 def _table(rows: Iterable[Any], columns: Sequence[str] | None = None, count: int | None = None) -> Table:
     """A table of rows that are dictionaries or records; an error in place of a row says why it cannot be read."""
 
-    def entries() -> Iterator[TableRow]:
-        for row, data in enumerate(rows, start=1):
+    def readable() -> Iterator[Mapping[str, Any] | RagRecord | str]:
+        for data in rows:
             if isinstance(data, (Mapping, RagRecord)):
-                yield TableRow(row, data)
+                yield data
             else:
                 kind = f"is {with_article(type(data).__name__)}, but should be a dictionary or a record"
-                yield TableRow(row, f"it {data if isinstance(data, TableError) else kind}")
+                yield f"it {data if isinstance(data, TableError) else kind}"
 
-    numbered = entries()
-    first = list(islice(numbered, _SAMPLED))
-    sample = [entry.data for entry in first if isinstance(entry.data, Mapping)]
+    rest = readable()
+    first = list(islice(rest, _SAMPLED))
+    sample = [data for data in first if isinstance(data, Mapping)]
     if columns is None:
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
     if len(set(columns)) < len(columns):
         raise TableError(f"the table has two columns of one name: {', '.join(columns)}")
     share_read = (lambda row: row / count) if count else (lambda _: None)
-    return Table(columns=columns, sample=sample, entries=chain(first, numbered), share_read=share_read)
+    return Table(columns=columns, sample=sample, rows=chain(first, rest), share_read=share_read)
 
 
 def _file_table(path: str | os.PathLike[str]) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,14 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 
 def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:
-    """Raise a `ConfigurationError` for a file that is read and written, or written twice, also by another spelling or a link."""
-    before: dict[str, Any] = {f"{name}, which is read": one for name, one in read.items()}
+    """Raise a `ConfigurationError` for a file that is read and written, or written twice, also by another spelling."""
+    files = [(f"{name}, which is read", one) for name, one in read.items() if isinstance(one, (str, os.PathLike))]
+    before = {os.path.realpath(one): words for words, one in files}
     for option, path in written.items():
-        for words, other in before.items() if path is not None else ():
-            if path is not None and isinstance(other, (str, os.PathLike)) and _identity(other) & _identity(path):
-                raise ConfigurationError(
-                    f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
-                )
-        before[f"{option} {str(path)!r}"] = path
-
-
-def _identity(path: str | os.PathLike[str]) -> set[object]:
-    """Its real path, and what the system knows it by if it is there; standard input may come from a file by the shell's "<"."""
-    found: set[object] = {os.path.realpath(path)}
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        there = os.fstat(sys.stdin.fileno()) if os.fspath(path) == "-" else Path(path).stat()
-        found.add((there.st_dev, there.st_ino))
-    return found
+        if path is not None and (words := before.setdefault(os.path.realpath(path), option)) != option:
+            raise ConfigurationError(
+                f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
+            )
 
 
 def require_jsonl(path: Path, option: str) -> None:

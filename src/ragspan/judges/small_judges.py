@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -56,22 +56,20 @@ class _Form:
     reads_whole: bool = True
 
 
-def _by_spans(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
+def _by_spans(asked: _Asked, spans: Sequence[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
     """Each text that a span touches is unsupported, the others are supported."""
-    found: dict[int, list[ClaimVerdict]] = {index: [] for index in range(len(asked.texts))}
-    starts = [0, *accumulate(len(text) + 1 for text in asked.texts)]
-    for start, end, score in spans:
-        for index, text in enumerate(asked.texts):
-            if part := text[max(start - starts[index], 0) : max(end - starts[index], 0)].strip():
+    found: list[ClaimVerdict] = []
+    starts = accumulate((len(text) + 1 for text in asked.texts), initial=0)
+    for index, (text, begin) in enumerate(zip(asked.texts, starts, strict=False)):
+        parts = [(text[max(start - begin, 0) : max(end - begin, 0)].strip(), score) for start, end, score in spans]
+        for part, score in parts:
+            if part:
                 said = "" if score is None else f" with a probability of {score:.2f}"
                 sure, said = None if score is None else 1 - score, f'"{part}" is marked as unsupported{said}'
-                found[index].append(
-                    ClaimVerdict(index=index, verdict="unsupported", probability=sure, explanation=said)
-                )
-    clean = {
-        index: ClaimVerdict(index=index, verdict="supported", explanation="nothing is marked in it") for index in found
-    }
-    return [one for index, marked in found.items() for one in marked or [clean[index]]]
+                found.append(ClaimVerdict(index=index, verdict="unsupported", probability=sure, explanation=said))
+        if not any(part for part, _ in parts):
+            found.append(ClaimVerdict(index=index, verdict="supported", explanation="nothing is marked in it"))
+    return found
 
 
 def _read_spans(asked: _Asked, _text: str, reply: Any) -> list[ClaimVerdict]:

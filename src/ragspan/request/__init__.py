@@ -1,6 +1,6 @@
 """Makes a record of one request: which text was the question, which the answer, and which documents stood in its prompts.
 
-`events` makes a `RequestTree` of a log, and `record_making` the record of a tree. Integrations import these names from here, with
+`tree` makes a `RequestTree` of a log, and `record_making` the record of a tree. Integrations import these names from here, with
 what reads prompts and providers' replies.
 """
 
@@ -20,23 +20,22 @@ from ragspan.request.contents import texts_in as texts_in
 from ragspan.request.documents import SeenDocuments as SeenDocuments
 from ragspan.request.documents import documents_of_result as documents_of_result
 from ragspan.request.documents import searched_with as searched_with
-from ragspan.request.events import ModelStart as ModelStart
-from ragspan.request.events import RerankStart as RerankStart
-from ragspan.request.events import SearchStart as SearchStart
-from ragspan.request.events import SynthesisStart as SynthesisStart
-from ragspan.request.events import ToolStart as ToolStart
-from ragspan.request.events import record_of_log as record_of_log
-from ragspan.request.events import tree_of as tree_of
 from ragspan.request.evidence import contexts_of_calls as contexts_of_calls
-from ragspan.request.evidence import originals_of as originals_of
 from ragspan.request.record_making import record_of as record_of
+from ragspan.request.record_making import record_of_log as record_of_log
+from ragspan.request.steps import ModelStart as ModelStart
+from ragspan.request.steps import ModelStep as ModelStep
+from ragspan.request.steps import RerankStart as RerankStart
+from ragspan.request.steps import RerankStep as RerankStep
+from ragspan.request.steps import SearchStart as SearchStart
+from ragspan.request.steps import SearchStep as SearchStep
+from ragspan.request.steps import Step as Step
+from ragspan.request.steps import SynthesisStart as SynthesisStart
+from ragspan.request.steps import SynthesisStep as SynthesisStep
+from ragspan.request.steps import ToolStart as ToolStart
+from ragspan.request.steps import ToolStep as ToolStep
 from ragspan.request.tree import INTERRUPTS as INTERRUPTS
 from ragspan.request.tree import MAX_SAVED_STATES as MAX_SAVED_STATES
 from ragspan.request.tree import NO_INPUT_YET as NO_INPUT_YET
-from ragspan.request.tree import ModelStep as ModelStep
 from ragspan.request.tree import RequestTree as RequestTree
-from ragspan.request.tree import RerankStep as RerankStep
-from ragspan.request.tree import SearchStep as SearchStep
-from ragspan.request.tree import Step as Step
-from ragspan.request.tree import SynthesisStep as SynthesisStep
-from ragspan.request.tree import ToolStep as ToolStep
+from ragspan.request.tree import tree_of as tree_of

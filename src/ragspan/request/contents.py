@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 from ragspan.safe_copy import CUT, Hidden, ObjectFields, Opaque, Snapshot
 
 MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
 """Types of content blocks that hold no text."""
+MAX_FIELDS = 1000  # of what a model wrote as JSON, that are read
+_MAX_JSON = 100_000
 _MAX_DEPTH = 6
 _MAX_COMPARED = 200_000  # characters; splitting more would block other threads
 ROLES = {
@@ -86,6 +89,12 @@ class PayloadMessage:
     def arguments(self) -> list[Snapshot]:
         """What it calls tools with."""
         return [call.arguments for call in self.calls or ()]
+
+    @property
+    def calls_text(self) -> str | None:
+        """The same as a text: one call's arguments, or a list of them."""
+        own = self.arguments
+        return as_json(own[0] if len(own) == 1 else own) if own else None
 
 
 def content_text(content: Any) -> str:
@@ -202,11 +211,6 @@ def is_conversation(inputs: Snapshot) -> bool:
     return any(items and (isinstance(items[-1], PayloadMessage) or items[-1] is MESSAGE) for items in lists)
 
 
-def calls_text(calls: Snapshot) -> str | None:
-    """What a message calls tools with: one call's arguments, or a list of them."""
-    return as_json(calls[0] if len(calls) == 1 else calls) if isinstance(calls, list) and calls else None
-
-
 def json_in(text: str) -> Any:
     """The object in a text that is JSON, fenced or not; None in any other text."""
     body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
@@ -214,6 +218,13 @@ def json_in(text: str) -> Any:
         return json.loads(body) if body.startswith(("{", "[")) else None
     except (ValueError, RecursionError):
         return None
+
+
+def json_fields(text: str) -> list[str]:
+    """The texts in a text that is JSON."""
+    if len(text) > _MAX_JSON or not text.lstrip().startswith(("{", "[", "```")):
+        return []
+    return [field.strip() for field in islice(texts_in(json_in(text)), MAX_FIELDS)]
 
 
 def as_json(value: Snapshot) -> str | None:

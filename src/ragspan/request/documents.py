@@ -22,7 +22,8 @@ from ragspan.request.contents import (
     scored_document,
     tool_messages,
 )
-from ragspan.request.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request.steps import ModelStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import Snapshot, kept_entries
 
 _MAX_DOCUMENTS = 1000
@@ -166,12 +167,13 @@ class SeenDocuments:
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
     metadata = kept_entries(document.metadata)
+    names = field_names.SOURCE if metadata else ()
     return RetrievedContext(
         text=document.text,
         id=document.id,
         rank=rank,
         score=score,
-        source=next((source for name in field_names.SOURCE if (source := text_or_none(metadata.get(name)))), None),
+        source=next((source for name in names if (source := text_or_none(metadata.get(name)))), None),
         metadata=metadata,
     )
 

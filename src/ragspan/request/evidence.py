@@ -6,20 +6,18 @@ are not evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Final, NamedTuple
 
 from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
-from ragspan.request.answering import answering_calls, shares_words
 from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
 from ragspan.request.documents import SeenDocuments
-from ragspan.request.pieces import PromptPiece, Source, pieces_of, says_something, trimmed
-from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts
-from ragspan.request.templates import filled_texts, summaries_in
-from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep
+from ragspan.request.pieces import PromptPiece, Source, has_earlier_summary, pieces_of, says_something, trimmed
+from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts, answering_calls, shares_words
+from ragspan.request.steps import ModelStep, RerankStep, SearchStep
+from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import Snapshot
 from ragspan.turns import give_turn
 
@@ -34,8 +32,6 @@ _UNMARKED = 8  # words in one piece that may be a document, though nothing says 
 _SAID_BEFORE = {Turn.SPOKEN, Turn.QUOTED}
 _TAIL = 64
 _MAX_LOOKED_AT = 20_000
-_MAX_TEXTS = 200
-_SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
 
 
 class Evidence(NamedTuple):
@@ -65,10 +61,10 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
             for step in tree.steps
             if isinstance(step.output, FilledPrompt)
         ]
-    filled = filled_texts(tree)
-    prompts = answer_prompts(seen.all, models, answering, seen.queries, question or "")
+    prompts = answer_prompts(seen, question or "", models, answering)
     give_turn()
-    pieces = pieces_of(tree, seen, prompts, question or "", filled)
+    pieces = pieces_of(tree, seen, prompts, question or "")
+    has_summary = has_earlier_summary(tree, prompts)
     background = _background(pieces)
     contexts = _with_recorded(tree, _contexts(prompts, seen))
     unseen = _unseen(tree, seen, prompts, models)
@@ -84,7 +80,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     return Evidence(
         contexts=contexts if why is None else None,
         background=background,
-        background_truncated=bool(contexts) and _has_earlier_summary(tree, prompts),
+        background_truncated=bool(contexts) and has_summary,
         contexts_unknown=why,
         prompts_seen=has_prompts
         and not any(part.unread for part, _ in prompts.parts.values())
@@ -97,7 +93,7 @@ def contexts_of_calls(
     tree: RequestTree, seen: SeenDocuments, question: str | None, calls: Sequence[ModelStep]
 ) -> list[RetrievedContext] | None:
     """The documents in the prompts that what these calls said comes from; None if there may be more."""
-    prompts = answer_prompts(seen.all, tree.answering_models, calls, seen.queries, question or "")
+    prompts = answer_prompts(seen, question or "", tree.answering_models, calls)
     return _contexts(prompts, seen) if prompts.texts.is_complete else None
 
 
@@ -132,44 +128,12 @@ def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
     return tuple(Background(text=text, kind=kind) for text, kind in found)
 
 
-Answers = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
-"""What earlier steps answered, each with what that rests on. A single word of a model, such as a grade, stands anywhere and is none."""
-
-
-def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
-    """The contexts of those of these contexts that were themselves answers."""
-    known = {context.text: context for context in contexts}
-    given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
-    said = [(text, contexts_of) for text, contexts_of in answers if text]
-    for context in waiting:
-        own = [list(contexts_of() or ()) for text, contexts_of in said if text in context.text]
-        # A step's own context that happens to hold its answer was not made from it.
-        inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
-        if not inner and context.text not in given:
-            leaves.append(context)
-        waiting += [known.setdefault(each.text, each) for each in inner if each.text not in known]
-    return tuple(leaves)
-
-
 # What cannot be known
 
 
 def _has_prompt(call: ModelStep) -> bool:
     """Whether anything is known of what a model was asked."""
     return any(part.text.strip() or part.unread for part in call.prompt)
-
-
-def _has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
-    """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
-    last = max((call.started_ns for call in prompts.calls), default=0)
-    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
-    parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
-    for text in islice(summaries_in(tree), _MAX_TEXTS):
-        if any(text.strip() in part for part in parts) and not any(text.strip() in one for one in said):
-            return True
-    first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
-    is_told = first[: 2 * _TAIL].lstrip().lower().startswith(_SUMMARY)
-    return is_told and not any(one and one in part for one in said for part in parts)
 
 
 def _unseen(

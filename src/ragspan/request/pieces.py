@@ -9,18 +9,18 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
 
 from ragspan.matching import Span, occurrences, unescaped, words_of
-from ragspan.request.contents import ROLES, PayloadMessage, texts_in
+from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, prompt_of, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
-from ragspan.request.templates import FilledTexts, data_in
-from ragspan.request.tree import ModelStep, RequestTree, ToolStep
-from ragspan.safe_copy import Snapshot
+from ragspan.request.steps import ModelStep, Step, ToolStep
+from ragspan.request.tree import RequestTree
+from ragspan.safe_copy import Opaque, Snapshot
 from ragspan.turns import give_turn
 
 _LONG = 5  # words of a line that a model wrote into a tool's call, and that the result repeats
@@ -40,6 +40,18 @@ _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
 )
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
+_SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
+_FROM_CALLER = 8  # words of a field of the caller's that is data
+_FROM_STEP = 3
+_MAX_VALUES = 300
+_MAX_LENGTH = 100_000
+_INSTRUCTING = frozenset(
+    {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
+    | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
+)
+"""Words in the names of fields that hold instructions, or what was said."""
+_word = re.compile(r"[a-z]+")
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Source(enum.IntEnum):
@@ -56,6 +68,7 @@ class Source(enum.IntEnum):
     TEMPLATE = 8  # instructions
 
 
+_SOURCES = tuple(Source)
 _UNKNOWN = bytes([255, *range(1, 256)])
 
 
@@ -67,18 +80,14 @@ class PromptPiece:
     text: str
 
 
-def pieces_of(
-    tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str, filled: FilledTexts
-) -> list[PromptPiece]:
-    """The pieces of an answer's prompts, in prompt order; `filled` is what prompt templates were filled with."""
-    return list(islice(_Cutter(tree, seen, prompts, question, filled).pieces(), _MAX_PIECES))
+def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> list[PromptPiece]:
+    """The pieces of an answer's prompts, in prompt order."""
+    return list(islice(_Cutter(tree, seen, prompts, question).pieces(), _MAX_PIECES))
 
 
 class _Cutter:
-    def __init__(
-        self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str, filled: FilledTexts
-    ) -> None:
-        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
+    def __init__(self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> None:
+        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, _filled_texts(tree)
         steps = [step for each in tree.chain_of_requests for step in each.steps]
         models = [step for step in steps if isinstance(step, ModelStep)]
         tools = [step for step in steps if isinstance(step, ToolStep)]
@@ -105,7 +114,7 @@ class _Cutter:
         about = (value for entry in seen.all for value in entry.document.metadata.values())
         self._known = list(islice((text for text in about if type(text) is str and text.strip()), _MAX_TEXTS))
         """Metadata of documents: not unknown, if no evidence."""
-        self._data = data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
+        self._data = _data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
 
     def pieces(self) -> Iterator[PromptPiece]:
         for number, (message, turn) in self._prompts.parts.items():
@@ -113,8 +122,9 @@ class _Cutter:
             if turn is not Turn.SPOKEN:
                 self._mark(number, message, turn, text)
             is_data = text.lstrip()[:1] in {"{", "["}
-            for found in _pieces.finditer(self._texts.marks_of(number).replace(b"\xff", b"\x00")):
-                if (source := Source(found[0][0])) is not Source.DOCUMENT:
+            marks = self._texts.marks_of(number).replace(b"\xff", b"\x00")
+            for found in _pieces.finditer(marks):
+                if (source := _SOURCES[marks[found.start()]]) is not Source.DOCUMENT:
                     piece = text[slice(*found.span())]
                     yield PromptPiece(source, unescaped(piece) if is_data else piece)
 
@@ -272,3 +282,111 @@ def says_something(text: str) -> bool:
 def trimmed(piece: str) -> str:
     """A piece without what belongs to its neighbours."""
     return piece.lstrip(_ENDS).strip().rstrip("([{")
+
+
+# What prompts were filled with: the values of templates, and what steps and the caller handed on
+
+
+def _filled_texts(tree: RequestTree) -> Mapping[str, Sequence[str]]:
+    """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there."""
+    given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
+    for step in (step for each in tree.chain_of_requests for step in each.steps):
+        if isinstance(step.output, FilledPrompt):
+            own = step.inputs if step.late_inputs is None else step.late_inputs
+            is_texts = isinstance(own, list) and all(isinstance(each, str) for each in own)
+            values = own.values() if isinstance(own, dict) else own if is_texts else [own]
+            given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
+    filled: dict[str, list[str]] = {}
+    for messages, values in given.values():
+        texts = {text: text.strip() for value in values for text in _texts_of(value) if text.strip()}
+        others = [value for value in values if isinstance(value, (dict, list))]
+        for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
+            written = [text for text, bare in texts.items() if bare in prompt]
+            written += [text for value in others for text in _written_of(value, prompt)]
+            filled.setdefault(prompt, []).extend(written)
+    return filled
+
+
+def _texts_of(value: Snapshot) -> list[str]:
+    """A text, or those of a document: a template is filled with it by the names of its fields."""
+    own = [value.text, *value.metadata.values()] if isinstance(value, Document) else [value]
+    return [text for text in own if isinstance(text, str)]
+
+
+def _written_of(value: Snapshot, prompt: str) -> list[str]:
+    """What a prompt has of a list or dictionary: as Python or JSON writes it, or else its texts."""
+    if len(prompt) > _MAX_LENGTH:
+        return []
+    try:
+        written = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2)]
+        whole = next((text for text in [*written, str(value)] if text in prompt), None)
+    except TypeError:  # it holds messages, say
+        whole = None
+    return [text for _, text in _leaves(value, "") if text in prompt] if whole is None else [whole]
+
+
+def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
+    """The texts that are data wherever they stand: what steps gave out, and fields of the caller's; not what was said, nor instructions.
+
+    Args:
+        tree: the request.
+        asked: the question, and what was searched with.
+    """
+    said = {text for each in tree.answering_models if (text := each.said.strip())}
+    left_out = {*said, *(text.strip() for text in asked)}
+    asked_models = {part.text for model in tree.answering_models for part in model.prompt}
+    found: dict[str, None] = {}
+    told: set[str] = set()
+    for step in (step for each in tree.chain_of_requests for step in each.steps):
+        value: Snapshot = None
+        if step.parent is None:
+            given = step.inputs if step.late_inputs is None else step.late_inputs
+            value = given if isinstance(step.inputs, dict) else None
+        elif type(step) is Step and not isinstance(step.output, Opaque):
+            is_prompt = isinstance(step.output, str) and step.output in asked_models  # all that a model was asked
+            value = None if is_prompt else step.output
+        least = _FROM_CALLER if step.parent is None else _FROM_STEP
+        for name, text in _leaves(value, "") if len(found) <= _MAX_VALUES else ():
+            if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
+                told.add(text)
+            elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
+                found[text] = None
+    spoken = [text for text in said if " " in text]
+    values = (text for text in islice(found, _MAX_VALUES) if text not in told and text.strip() not in left_out)
+    return [text for text in values if not any(one in text for one in spoken)]
+
+
+def _leaves(value: Snapshot, name: str) -> Iterator[tuple[str, str]]:
+    """The texts in a value by the names of their fields; no messages, documents, and nothing that is not data."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, (dict, list)):
+        items = value.items() if isinstance(value, dict) else ((name, item) for item in value[:_MAX_VALUES])
+        for key, item in items:
+            if not isinstance(item, (Document, PayloadMessage, Opaque)):
+                yield from _leaves(item, key)
+
+
+def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
+    """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
+    parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
+    first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
+    is_told = first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY)
+    written = {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)} if parts else set()
+    written = {text for text in written if any(text in part for part in parts)}
+    if not is_told and not written:
+        return False
+    last = max((call.started_ns for call in prompts.calls), default=0)
+    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
+    if any(not any(text in one for one in said) for text in written):
+        return True
+    return is_told and not any(one and one in part for one in said for part in parts)
+
+
+def _summaries_in(tree: RequestTree) -> Iterator[str]:
+    """What fields and nodes give out that are called a summary."""
+    for step in (step for each in tree.chain_of_requests for step in each.steps if type(step) is Step):
+        for value in (step.inputs, step.output):
+            for name, text in _leaves(value, step.name):
+                if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
+                    yield text

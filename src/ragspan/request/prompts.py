@@ -15,21 +15,24 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 
-from ragspan.matching import Match, PromptTexts, Span, occurrences, words_of
-from ragspan.request.answering import words_said_by
-from ragspan.request.contents import Document, PayloadMessage, normalise_spaces
-from ragspan.request.tree import ModelStep, SeenDocument
+from ragspan.matching import Match, PromptTexts, Span, WordIndex, occurrences, words_of
+from ragspan.request.contents import MAX_FIELDS, Document, PayloadMessage, json_fields, normalise_spaces
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.steps import ModelStep, SeenDocument
 
 _SHORT = 24  # characters of a reply that may be one word, and of a document that a value of its metadata may equal
 _MAX_MODELS = 1000
 _MAX_LENGTH = 50_000
-_MAX_FIELDS = 1000
 _MAX_ENTRIES = 50
 _MIN_WORDS = 8
 _MIN_SAID = 5
 _MOST = 0.8
 _NEAR = 120
 _MAX_COMPARED = 20_000  # characters of a message that are compared
+_MAX_SAID_BY_ALL = 1_000_000  # characters of what models said that are compared with the answer
+_MAX_RESPONSE = 400_000
+_MIN_LIKENESS = 0.5
+_SHARED = 8  # words in a row that a response has from a model
 _handed_on = re.compile(r"[:=][ \t]*[\"'“«*_`]{0,3}$")
 _ended = re.compile(r"\W{0,3}(?:[.;]\s|\n|$)")
 _list_mark = re.compile(r"\s*(?:[-*•>\"'\[{]|\d+[.):])*\s*$")
@@ -68,57 +71,48 @@ class AnswerPrompts:
 
 
 def answer_prompts(
-    documents: Sequence[SeenDocument],
-    models: Sequence[ModelStep],
-    answering: Sequence[ModelStep],
-    queries: Iterable[str],
-    question: str,
+    seen: SeenDocuments, question: str, models: Sequence[ModelStep], answering: Sequence[ModelStep]
 ) -> AnswerPrompts:
-    """The prompts that an answer comes from, with those of these documents that are in them.
+    """The prompts that an answer comes from, with those of the documents that are in them.
 
     Metadata of a document may stand there in its place: a text that contains the document's (the sentences around it, the page that
     it is of, what a framework writes of it); where nothing else was found, other values (an index of summaries or questions has the
     passages there, a catalogue its prices).
 
     Args:
-        documents: what may be in a prompt.
+        seen: the documents that may be in a prompt, and what was searched with.
+        question: the user's own words, which are not a document even if they quote one.
         models: the calls that the answer may come from.
         answering: those whose words the caller got.
-        queries: what was searched with.
-        question: the user's own words, which are not a document even if they quote one.
     """
-    reading = _Reading(models[-_MAX_MODELS:], answering, queries, question)
+    documents = seen.all
     wider: list[SeenDocument] = []
     for entry in documents:
         for text in (entry.document.written, *islice(entry.document.metadata.values(), _MAX_ENTRIES)):
             if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text:
                 document = Document(text, entry.document.id, entry.document.metadata)
                 wider.append(SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True))
-    prompts = reading.prompts_with([*documents, *wider[:_MAX_FIELDS]])
-    if prompts.placed or not prompts.texts.is_complete:
-        larger = {id(one.entry.document.metadata) for one in prompts.placed if one.entry.is_beside}
+    reader = _PromptReader(seen, question, models[-_MAX_MODELS:], answering)
+    prompts = reader.prompts_with([*documents, *wider[:MAX_FIELDS]])
+    if not prompts.placed and prompts.texts.is_complete:
+        _place_metadata_values(prompts, documents[:MAX_FIELDS])
+    elif larger := {id(one.entry.document.metadata) for one in prompts.placed if one.entry.is_beside}:
         prompts.placed = [
             one for one in prompts.placed if one.entry.is_beside or id(one.entry.document.metadata) not in larger
         ]
-        return prompts
-    _place_metadata_values(prompts, documents[:_MAX_FIELDS])
     return prompts
 
 
-class _Reading:
+class _PromptReader:
     """Reads the prompts of a request's models."""
 
     def __init__(
-        self,
-        models: Sequence[ModelStep],
-        answering: Sequence[ModelStep],
-        queries: Iterable[str],
-        question: str,
+        self, seen: SeenDocuments, question: str, models: Sequence[ModelStep], answering: Sequence[ModelStep]
     ) -> None:
         self._models, self._answering, self._question = models, answering, question
-        self._queries = frozenset(map(normalise_spaces, queries))
+        self._queries = frozenset(map(normalise_spaces, seen.queries))
         self._numbers: dict[tuple[bool, str], int] = {}
-        self._parts_of: dict[int, list[int]] = {}
+        self._parts_of: dict[ModelStep, list[int]] = {}
         """By a call, the numbers of its parts: a document in this turn and in an earlier one has its place in this."""
         self._parts: dict[int, tuple[PayloadMessage, Turn]] = {}
         was_said = cache(lambda text: _squeezed(text) in self._all_said)  # an agent's prompts repeat their parts
@@ -128,17 +122,17 @@ class _Reading:
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 self._parts.setdefault(number, (part, turn))  # the first prompt is that of the answer, and decides
                 own[number] = self._parts[number][1] is Turn.EARLIER
-            self._parts_of[id(call)] = sorted(own, key=own.__getitem__)
+            self._parts_of[call] = sorted(own, key=own.__getitem__)
 
     @cached_property
     def _all_said(self) -> set[str]:
         return {_squeezed(call.said) for call in self._models}
 
     @cached_property
-    def _said(self) -> Mapping[int, list[str]]:
+    def _said(self) -> Mapping[ModelStep, list[str]]:
         """What each model said, without queries."""
         return {
-            id(call): [text for text in words_said_by(call) if normalise_spaces(text) not in self._queries]
+            call: [text for text in call.texts_said if normalise_spaces(text) not in self._queries]
             for call in self._models
         }
 
@@ -157,7 +151,7 @@ class _Reading:
         others = [call for call in self._models if call not in self._answering]
         is_alone = not any(self._is_candidate(call, later) for later in self._answering for call in others)
         calls = self._answering if is_alone else self._models
-        last = max((number for call in calls for number in self._parts_of[id(call)]), default=-1)
+        last = max((number for call in calls for number in self._parts_of[call]), default=-1)
         texts = [text for _, text in islice(self._numbers, last + 1)]
         prompts = PromptTexts(
             texts,
@@ -170,7 +164,7 @@ class _Reading:
             for match in own:
                 held.setdefault(match.part, []).append((match, text))
         calls = list(self._answering) if is_alone else self._calls_of_answer(prompts)
-        parts = {number: self._parts[number] for call in calls for number in self._parts_of[id(call)]}
+        parts = {number: self._parts[number] for call in calls for number in self._parts_of[call]}
         return AnswerPrompts(
             calls=calls,
             texts=prompts,
@@ -205,7 +199,7 @@ class _Reading:
         """Whether an answer may rest on this call, too, and it adds anything: an agent's call repeats all earlier ones."""
         if call.error is not None or not 0 < call.ended_ns <= later.started_ns:
             return False
-        return bool(self._said[id(call)]) and not set(self._parts_of[id(call)]) <= set(self._parts_of[id(later)])
+        return bool(self._said[call]) and not set(self._parts_of[call]) <= set(self._parts_of[later])
 
     def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
         """The calls that the answer comes from."""
@@ -214,14 +208,14 @@ class _Reading:
         most = max(1000, 2_000_000 // max(1, len(self._models)))
         for call in self._models:
             numbers: set[int] = set()
-            for text in self._said[id(call)]:
+            for text in self._said[call]:
                 numbers |= _parts_that_quote(text[:most], prompts, is_draft=len(brief) == 1)
             for number in numbers:
                 speakers.setdefault(number, []).append(call)
         prompts.is_complete &= prompts.index.work >= 0
         found = list(self._answering)
         for current in found:
-            near = dict.fromkeys(call for number in self._parts_of[id(current)] for call in speakers.get(number, ()))
+            near = dict.fromkeys(call for number in self._parts_of[current] for call in speakers.get(number, ()))
             found += [call for call in near if call not in found and self._is_candidate(call, current)]
         earlier = sorted(found[len(self._answering) :], key=lambda call: call.started_ns)
         return [*earlier, *self._answering]
@@ -326,3 +320,64 @@ def _span_of_values(part: str, values: Iterable[str], owners: Mapping[str, int])
         if count > 1 or is_text or is_line:
             return low, high
     return None
+
+
+# The calls whose words the caller got
+
+
+def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[list[ModelStep], bool]:
+    """The calls whose words the caller received, and whether the response is theirs, in part or reworded.
+
+    If the words were changed on the way it is the likeliest call. No model said a sentence of the program's own.
+    """
+    response = response or ""
+    same = [call for call in models if call.said == response] if response else []
+    answer = words_of(response[:_MAX_RESPONSE]) if not same else []
+    if same or not answer:
+        return (same or list(models))[-1:], True  # as mostly
+    most = _MAX_SAID_BY_ALL // max(1, len(models))
+    said = {call: [words_of(text[:most]) for text in call.texts_said] for call in models}
+    is_said = _is_said(answer, [words for own in said.values() for words in own if words])
+    same = [
+        call
+        for call in models
+        if answer in said[call] or (call.reply is not None and call.reply.calls_text == response)
+    ]
+    spoke = [call for call in models if call.said.strip() and said[call][0]]
+    if same or not spoke:
+        return (same or list(models))[-1:], is_said
+    fields, whole = json_fields(response), f" {' '.join(answer)} "
+    quoted: list[tuple[int, int]] = []
+    for place, call in enumerate(spoke):
+        words = said[call][0]
+        wanted = f" {' '.join(words)} "
+        start = whole.find(wanted)
+        is_part = start >= 0 or (len(words) > len(answer) and whole in wanted)
+        if (is_part and len(words) > 1 and len(answer) > 1) or call.said.strip() in fields:
+            quoted.append((start, place))
+    if quoted:
+        return [spoke[place] for _, place in sorted(quoted)], is_said
+    replied = [call for call in models if call.reply is not None] or spoke
+    alike = []
+    for call in replied:  # the share of words that both have
+        own = [word for words in said[call] for word in words]
+        shared = (Counter(own) & Counter(answer)).total()
+        alike.append((2 * shared / max(1, len(own) + len(answer)), call))
+    best = max(likeness for likeness, _ in alike)
+    likeliest = [call for likeness, call in alike if likeness == best] if best >= _MIN_LIKENESS else replied
+    return likeliest[-1:], is_said
+
+
+def _is_said(answer: Sequence[str], said: Sequence[Sequence[str]]) -> bool:
+    whole, texts = f" {' '.join(answer)} ", [f" {' '.join(words)} " for words in said]
+    if any(text in whole or whole in text for text in texts):
+        return True
+    wanted = Counter(answer)
+    shared = [2 * (Counter(words) & wanted).total() - len(words) for words in said]
+    return max(shared, default=-1) >= len(answer) * _MIN_LIKENESS or shares_words(answer, texts, _SHARED)
+
+
+def shares_words(words: Sequence[str], texts: Sequence[str], least: int = 1) -> bool:
+    """Whether one of these texts has so many of these words, in runs."""
+    runs = WordIndex(texts).runs(words)
+    return any(sum(run.length for run in own) >= least for own in runs.values())

@@ -15,13 +15,14 @@ from ragspan.request.contents import (
     Document,
     PayloadMessage,
     as_json,
-    calls_text,
     content_text,
     json_in,
     normalise_spaces,
     texts_in,
 )
-from ragspan.request.tree import ModelStep, RequestTree, SearchStep, Step
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.steps import ModelStep, SearchStep, Step
+from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.text.answers import without_thoughts
 
@@ -34,6 +35,19 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 # The question
+
+
+def question_of(tree: RequestTree, queries: Sequence[str]) -> str | None:
+    """The user's own words; `queries` are what was searched with."""
+    saved = [question_in(state, queries) for state in tree.saved_states]
+    found = [
+        question_in(tree.inputs, queries),
+        question_in(tree.asked_before, queries),
+        *(question for question in saved if question not in queries),  # those are what a model asked its tools
+        *saved,
+        *(step.query for step in tree.all_of(SearchStep)[:1]),
+    ]
+    return next((question for question in found if question is not None), None)
 
 
 def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
@@ -95,11 +109,18 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Pa
 # How it ended
 
 
-def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
-    """How a request ended, and what the caller got as the answer, without what a model thought before it."""
+def answer_of(tree: RequestTree, seen: SeenDocuments) -> tuple[AnswerStatus, str | None] | None:
+    """How a request ended, and what the caller got as the answer, without what a model thought before it; None if it answered nothing."""
     status, response = _status_and_words(tree)
-    answer = without_thoughts(response) if response else response
-    return status, None if response and not answer else answer
+    answer = (without_thoughts(response) or None) if response else response
+    if answer is None:
+        has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
+        return (status, None) if status != "complete" or has_asked or tree.recorded else None  # a filled prompt, say
+    if not (tree.grouped or tree.recorded or tree.answering_models or tree.run_type == "engine"):
+        texts = (entry.text.strip() for entry in seen.all)
+        if any(text and text in answer for text in texts):
+            return None  # a search with a formatter: no model was asked, and what came out is what was found
+    return status, answer
 
 
 def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
@@ -245,14 +266,14 @@ class _Answers:
         if isinstance(value, str):
             return value
         if isinstance(value, PayloadMessage):
-            return value.text if value.text.strip() else calls_text(value.arguments)
+            return value.text if value.text.strip() else value.calls_text
         if isinstance(value, list) and _holds_messages(value):
             last = [item for item in value if isinstance(item, PayloadMessage)][-1]
             if last.role == "human":
                 return last.text if last.text != question_in(self._tree.inputs) and self._covers(last.text) else None
             if last.text.strip():
                 return last.text if last.role in {"ai", "tool"} else None
-            return calls_text(last.arguments)
+            return last.calls_text
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
             return "\n".join(value)
         return as_json(value) if isinstance(value, (dict, list)) else None
@@ -275,7 +296,7 @@ class _Answers:
         if len(texts) == 1 and texts[0].strip():
             return texts[0]
         messages = [value for value in own.values() if isinstance(value, PayloadMessage)]
-        return as_json(rest) or next((calls_text(message.arguments) for message in messages), None)
+        return as_json(rest) or next((message.calls_text for message in messages), None)
 
     def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
         """What may be the answer, the likeliest first: by the names of fields and by what models said, then by deeper fields."""

@@ -1,4 +1,4 @@
-"""Makes the record of a request from its tree, with its tools, searches, rerankers and calls of models; run in the worker."""
+"""Makes the record of a request from its log or tree, with its tools, searches, rerankers and calls of models; in the worker."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from ragspan import field_names
+from ragspan.capturing.log import RequestLog
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall
 from ragspan.request.contents import Call, Document, PayloadMessage
 from ragspan.request.documents import SeenDocuments, context_of, text_or_none
 from ragspan.request.evidence import evidence_of
-from ragspan.request.question_and_response import question_in, status_and_response
-from ragspan.request.tree import (
-    ModelStep,
-    RequestTree,
-    RerankStep,
-    SearchStep,
-    SeenDocument,
-    Step,
-    SynthesisStep,
-    ToolStep,
-)
+from ragspan.request.question_and_response import answer_of, question_of
+from ragspan.request.steps import ModelStep, RerankStep, SearchStep, SeenDocument, Step, SynthesisStep, ToolStep
+from ragspan.request.tree import RequestTree, tree_of
 from ragspan.safe_copy import Opaque, Snapshot, kept_entries
 from ragspan.turns import give_turn
 
@@ -35,73 +28,63 @@ _ROLES = {"human": "user", "ai": "assistant"}
 _NEW_ORDER = "relevance_score"  # where rerankers write their score in a document's metadata
 
 
+def record_of_log(log: RequestLog) -> RagRecord | None:
+    """The record of a request; None if it answered nothing."""
+    tree = tree_of(log)
+    give_turn()
+    return record_of(tree)
+
+
 def record_of(tree: RequestTree) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
-    if not tree.grouped and not tree.recorded and _is_no_answer(tree):
+    if not tree.grouped and not tree.recorded and _is_bare(tree):
         return None
     seen = SeenDocuments(tree)
-    status, response = status_and_response(tree)
-    has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
-    if response is None and status == "complete" and not (has_asked or tree.recorded):
-        return None  # a prompt that was filled in, say
-    if tree.run_type != "engine" and _shows_documents(tree, seen, response):
+    question = question_of(tree, seen.queries)
+    answer = answer_of(tree, seen)
+    if answer is None:
         return None
-    question = _question(tree, seen)
+    status, response = answer
     give_turn()
     evidence = evidence_of(tree, seen, question, response)
     give_turn()
-    steps = _StepRecords(tree, seen)
+    steps, labels = _StepRecords(tree, seen).fields(), _labels_of(tree)
     return RagRecord(
         question=question,
         response=response,
         status=status,
         error_type=tree.error if status == "error" else None,
+        error=tree.noted if status == "error" else None,
         run_id=tree.run_id,
         framework=tree.framework,
         name=tree.name,
         started_ns=tree.started_ns,
         ended_ns=tree.ended_ns,
         parent=tree.anchor,
-        retrievals=tuple(map(steps.retrieval, steps.searches)),
-        generations=tuple(map(steps.generation, tree.all_of(ModelStep)[:_MAX_OF_A_KIND])),
-        session_id=_first_of(tree.metadata, field_names.SESSION),
-        user_id=_first_of(tree.metadata, field_names.USER),
-        tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
-        metadata={key: one for key, one in kept_entries(tree.metadata).items() if not key.startswith(_TRACING)},
-        tool_calls=tuple(map(steps.tool_call, steps.tools)),
-        rerankings=steps.rerankings(),
-        is_agent=tree.metadata.get("ls_integration") == "langchain_create_agent"
-        or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
-        error=tree.noted if status == "error" else None,
+        **labels,
+        **steps,
         **evidence._asdict(),
     )
 
 
-def _is_no_answer(tree: RequestTree) -> bool:
+def _is_bare(tree: RequestTree) -> bool:
     """A bare search, prompt, parser or call of a model or tool is not an answer to score; a tool that asks a model is one."""
     if tree.run_type in {"parser", "prompt"} or isinstance(tree.root, (SearchStep, ModelStep)):
         return True
     return isinstance(tree.root, ToolStep) and not tree.all_of(ModelStep)
 
 
-def _shows_documents(tree: RequestTree, seen: SeenDocuments, response: str | None) -> bool:
-    """No model was asked, and what came out is what a search found: a search with a formatter."""
-    if response is None or tree.grouped or tree.recorded or tree.answering_models:
-        return False
-    return any(entry.text.strip() and entry.text.strip() in response for entry in seen.all)
-
-
-def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:
-    queries, states = seen.queries, tree.saved_states
-    saved = [question_in(state, queries) for state in states]
-    found = [
-        question_in(tree.inputs, queries),
-        question_in(tree.asked_before, queries),
-        *(question for question in saved if question not in queries),  # those are what a model asked its tools
-        *saved,
-        *(step.query for step in tree.all_of(SearchStep)[:1]),
-    ]
-    return next((question for question in found if question is not None), None)
+def _labels_of(tree: RequestTree) -> dict[str, Any]:
+    """What the program and its framework say of a request: whose it is, and whether an agent answers."""
+    given = tree.metadata
+    return {
+        "session_id": _first_of(given, field_names.SESSION),
+        "user_id": _first_of(given, field_names.USER),
+        "tags": tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
+        "metadata": {key: one for key, one in kept_entries(given).items() if not key.startswith(_TRACING)},
+        "is_agent": given.get("ls_integration") == "langchain_create_agent"
+        or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
+    }
 
 
 def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
@@ -117,15 +100,26 @@ class _StepRecords:
         self._tree, self._seen = tree, seen
         self._messages: dict[tuple[str, str, str | None, tuple[ToolRequest, ...]], Message] = {}
         self._all_searches = tree.all_of(SearchStep)
-        self.searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
+        self._searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
         tools = tree.all_of(ToolStep)
-        others = [*tree.all_of(ModelStep), *tree.all_of(SynthesisStep), *tools]
-        pairs = [(_search_of(tool, self.searches, others), tool) for tool in tools[:_MAX_OF_A_KIND]]
+        others = [*tree.all_of(ModelStep), *tree.all_of(SynthesisStep), *tools] if tools else []
+        pairs = [(_search_of(tool, self._searches, others), tool) for tool in tools[:_MAX_OF_A_KIND]]
         self._tool_of = {search: tool for search, tool in pairs if search is not None}
-        self.tools = [tool for search, tool in pairs if search is None]
-        self._indexes: dict[Step, int] = {tool: index for index, tool in enumerate(self.tools)}
+        self._tools: dict[Step, int] = {}
+        """The tools that are steps of their own, each with its place among these."""
+        for tool in (tool for search, tool in pairs if search is None):
+            self._tools[tool] = len(self._tools)
 
-    def tool_call(self, step: ToolStep) -> ToolCall:
+    def fields(self) -> dict[str, tuple[Any, ...]]:
+        """The steps by the names of a record's fields."""
+        return {
+            "retrievals": tuple(map(self._retrieval, self._searches)),
+            "generations": tuple(map(self._generation, self._tree.all_of(ModelStep)[:_MAX_OF_A_KIND])),
+            "tool_calls": tuple(self._tool_call(tool) for tool in self._tools if isinstance(tool, ToolStep)),
+            "rerankings": self._rerankings(),
+        }
+
+    def _tool_call(self, step: ToolStep) -> ToolCall:
         return ToolCall(
             name=step.name,
             call_id=text_or_none(step.call_id),
@@ -134,7 +128,7 @@ class _StepRecords:
             **self._common(step),
         )
 
-    def retrieval(self, step: SearchStep) -> Retrieval:
+    def _retrieval(self, step: SearchStep) -> Retrieval:
         tool, top_k = self._tool_of.get(step), step.metadata.get("top_k")
         return Retrieval(
             name=step.name,
@@ -148,7 +142,7 @@ class _StepRecords:
             **self._common(step),
         )
 
-    def generation(self, step: ModelStep) -> Generation:
+    def _generation(self, step: ModelStep) -> Generation:
         facts = facts_of(step.provider_metadata)
         requests = () if step.reply is None else tuple(map(_request, step.reply.calls or ()))
         is_heard = step.reply is not None or bool(step.tokens)
@@ -173,11 +167,11 @@ class _StepRecords:
             self._messages[key] = known
         return known
 
-    def rerankings(self) -> tuple[Reranking, ...]:
+    def _rerankings(self) -> tuple[Reranking, ...]:
         """The rerankings: searches that call another one, and reorder or filter what it found, or else steps of their own."""
         inner = [step for step in self._all_searches if step.inside_search and step.found]
         shown: list[Reranking] = []
-        for outer in self.searches if inner else ():
+        for outer in self._searches if inner else ():
             asked = [step for step in inner if step.parent is outer]
             if len(asked) == 1 and outer.ended_ns and not outer.error:
                 given, found = asked[0].found, outer.found
@@ -212,7 +206,7 @@ class _StepRecords:
 
     def _common(self, step: Step) -> dict[str, Any]:
         """What all steps have."""
-        tools_around = (self._indexes[around] for around in step.ancestors() if around in self._indexes)
+        tools_around = (self._tools[around] for around in step.ancestors() if around in self._tools)
         return {
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._tree.ended_ns,

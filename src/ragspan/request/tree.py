@@ -1,159 +1,27 @@
-"""A request as a tree of steps: plain data, whether LangChain's callbacks, LlamaIndex's dispatcher or spans of others showed it."""
+"""A request as a tree of steps: plain data, whether LangChain's callbacks, LlamaIndex's dispatcher or spans of others showed it.
+
+`tree_of` makes it of a log, in the worker. An event of a kind that is not known here, as a newer integration may note, is ignored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
+from ragspan.capturing.log import EventKind, RequestLog, RunKey, nested_logs
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.request.contents import Document, PayloadMessage, content_text, documents_in, tool_messages
+from ragspan.request.contents import Document, FilledPrompt, PayloadMessage
+from ragspan.request.steps import STEPS, ModelStep, SearchStep, Step, ToolStep
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """A graph raises an error of this name to wait for a person."""
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}  # the input with which a stream starts; its real input comes with its end
-
-
-@dataclass(eq=False, slots=True)
-class SeenDocument:
-    """A document that a step showed."""
-
-    document: Document
-    rank: int | None
-    score: float | None
-    from_history: bool = False  # only the state of a conversation has shown it
-    is_beside: bool = False  # its text is one of a document's metadata
-
-    @property
-    def text(self) -> str:
-        return self.document.text
-
-
-@dataclass(eq=False, kw_only=True)
-class Step:
-    """A step of an answer, from its start to its end: a chain, unless it is of a kind below."""
-
-    name: str
-    parent: Step | None  # the step around it
-    started_ns: int
-    ended_ns: int = 0  # it is 0 while the step is open
-    inputs: Snapshot = OPAQUE
-    output: Snapshot = OPAQUE
-    late_inputs: Snapshot = None  # inputs that came with its end, as a stream's do
-    noted: ErrorReport | None = None  # the error that ended it
-    inside_search: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.put_in(self.parent)
-
-    def put_in(self, around: Step | None) -> None:
-        """Set the step around it, which has its own already."""
-        self.parent = around
-        self.inside_search = around is not None and (around.inside_search or isinstance(around, SearchStep))
-
-    @property
-    def messages(self) -> Sequence[PayloadMessage]:
-        """The messages that it was given."""
-        given = self.inputs if isinstance(self.inputs, list) else ()
-        return [each for each in given if isinstance(each, PayloadMessage)]
-
-    @property
-    def error(self) -> str | None:
-        return None if self.noted is None else self.noted.name
-
-    def ancestors(self) -> Iterator[Step]:
-        """The steps around it, from the innermost out."""
-        step = self.parent
-        while step is not None:
-            yield step
-            step = step.parent
-
-    def is_within(self, other: Step) -> bool:
-        return other in self.ancestors()
-
-
-@dataclass(eq=False, kw_only=True)
-class ToolStep(Step):
-    call_id: Any = None  # the id of the model's request
-    shown: Sequence[SeenDocument] = ()  # the documents that it returned
-
-    @property
-    def result(self) -> Snapshot:
-        """What it returned: the text of its message, if it is one."""
-        messages = tool_messages(self.output)
-        return next(
-            (each.content if isinstance(each.content, str) else each.prompt_text for each in messages), self.output
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class SearchStep(Step):
-    found: Sequence[SeenDocument] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The search's `top_k` and `data_source_id`, where they are known."""
-    span: SpanAnchor | None = None  # the span of another instrumentation
-
-    @property
-    def query(self) -> str | None:
-        return self.inputs if isinstance(self.inputs, str) else None
-
-
-@dataclass(eq=False, kw_only=True)
-class RerankStep(Step):
-    """Puts documents in order, or leaves some out."""
-
-    query: str | None = None
-    model: str | None = None
-    top_k: int | None = None
-    is_filter: bool = False
-    """It is not a reranker: it counts where it left documents out, and else changes their texts."""
-
-    @property
-    def given(self) -> list[SeenDocument]:
-        return _seen_in(self.inputs)
-
-    @property
-    def found(self) -> list[SeenDocument]:
-        return _seen_in(self.output)
-
-
-def _seen_in(documents: Snapshot) -> list[SeenDocument]:
-    pairs = [pair for found in documents_in(documents) for pair in found]
-    return [SeenDocument(document, rank, score) for rank, (document, score) in enumerate(pairs)]
-
-
-@dataclass(eq=False, kw_only=True)
-class SynthesisStep(Step):
-    """Writes an answer from the documents that it was given, by calls of models inside it."""
-
-
-@dataclass(eq=False, kw_only=True)
-class ModelStep(Step):
-    """A call of a model; its `inputs` are the messages of its prompt."""
-
-    model: Any = None
-    provider: Any = None
-    beside: Snapshot = None  # documents that it was given beside its messages
-    rewritten: Sequence[tuple[Document, str]] = ()
-    """Documents that the program had changed in place until then, with their new texts."""
-    prompt: Sequence[PayloadMessage] = ()  # what it was given, as texts; nothing inside a search
-    reply: PayloadMessage | None = None
-    provider_metadata: Sequence[Mapping[str, Any]] = ()  # what the provider said about the reply, in any form
-    tokens: Sequence[Any] = ()
-    streamed: bool = False  # it gave its reply as a stream; so does each with a first token
-    first_token_ns: int | None = None
-    last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
-    """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
-
-    @property
-    def said(self) -> str:
-        """All that it said, or what it had streamed when it was cut off."""
-        return "".join(map(content_text, self.tokens)) if self.reply is None else self.reply.text
 
 
 AnyStep = TypeVar("AnyStep", bound=Step)
@@ -240,6 +108,11 @@ class RequestTree:
         else:
             self.inputs = OPAQUE if inputs is None else inputs
 
+    def add_rewritten(self, documents: Sequence[tuple[Document, str]]) -> None:
+        """Documents, each with the new text that models may have been given until now."""
+        for model in self.all_of(ModelStep):
+            model.rewritten = [*model.rewritten, *documents]
+
     def take_in(self, other: RequestTree) -> None:
         """Add what another framework did inside. A model that only asks the other one's model is not a call of its own."""
         steps = [
@@ -291,3 +164,85 @@ class RequestTree:
             asked = asked if isinstance(tree.inputs, Opaque) else tree.inputs
             asked = tree.saved_states[-1] if asked is OPAQUE and tree.saved_states else asked
         return asked
+
+
+# From a log
+
+
+def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
+    """The tree of a request, with those of the interrupted requests that it continues.
+
+    Args:
+        log: of the request, or of what happened inside another one.
+        around: by its outermost runs, the steps of that one that they are in.
+    """
+    before = None
+    for earlier in log.earlier:
+        before = _one_tree(earlier, before, {})
+    return _one_tree(log, before, around or {})
+
+
+def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey, Step]) -> RequestTree:
+    noted = log.about
+    tree = RequestTree(
+        started_ns=log.started_ns,
+        ended_ns=log.ended_ns,
+        framework=noted.get("framework", "langchain"),
+        run_type=noted.get("run_type"),
+        run_id=None if noted.get("run_id") is None else str(noted["run_id"]),
+        tags=noted.get("tags", ()),
+        metadata=noted.get("metadata", {}),
+        anchor=log.anchor,
+        grouped=log.grouped,
+        abandoned=log.abandoned,
+        delivered=bool(noted.get("delivered")),
+        before=before,
+    )
+    steps: dict[RunKey, Step] = {}
+    copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
+    for kind, run, parent, time_ns, payload, about in list(log.events):
+        if kind is EventKind.START:
+            above = outer.get(run) if parent is None else steps.get(parent)
+            kind_of = STEPS.get(type(about), Step)
+            told = {"name": about} if kind_of is Step else about._asdict()
+            steps[run] = tree.begin(kind_of(**told, parent=above, started_ns=time_ns, inputs=payload))
+        elif kind is EventKind.CONTEXTS:
+            tree.recorded += payload
+            tree.found_nothing |= not payload
+        elif kind is EventKind.REREAD:  # models may have been given the new texts
+            tree.add_rewritten(payload)
+        elif kind is EventKind.AGAIN:
+            copies[run] = copies.get(run, 1) + 1
+        elif run in steps:
+            _note(tree, steps[run], kind, time_ns, payload, about)
+    for run, stream in log.streams.items():
+        if isinstance(model := steps.get(run), ModelStep):
+            model.tokens = stream.tokens[:: copies.get(run, 1)]
+            model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
+    for inner in nested_logs(log):
+        around = {run: steps[outer_run] for run, outer_run in inner.around.items() if outer_run in steps}
+        tree.take_in(inner.log.tree_inside(around))
+    return tree
+
+
+def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
+    """Add what happened to a step, or in it; what the program shows there, and a template that it filled, are steps of their own."""
+    if kind is EventKind.INTERRUPT:
+        tree.interrupted.append(step)
+    elif kind is EventKind.DOCUMENTS:
+        tree.end(tree.begin(Step(name=about, parent=step, started_ns=time_ns)), time_ns, payload)
+    elif kind is EventKind.FILLED:
+        template = Step(name="template", parent=step, started_ns=time_ns, inputs=payload)
+        tree.end(tree.begin(template), time_ns, FilledPrompt())
+    elif kind in {EventKind.END, EventKind.READ, EventKind.ERROR}:
+        if isinstance(step, SearchStep):
+            step.span = step.span or about
+        late_inputs = about if type(step) is Step and not isinstance(about, SpanAnchor) else None
+        if kind is EventKind.ERROR:
+            tree.fail(step, time_ns, payload, late_inputs)
+        elif not step.ended_ns:
+            if isinstance(step, ModelStep):
+                step.provider_metadata = about or ()
+            elif isinstance(step, ToolStep) and step.call_id is None and isinstance(payload, PayloadMessage):
+                step.call_id = payload.call_id  # langchain-core before 1.1.2 does not tell it at the start
+            tree.end(step, time_ns, payload, late_inputs)

@@ -17,8 +17,8 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
 from ragspan.arguments import has_methods
-from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.process import watch_forks
 from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import EmitterOptions

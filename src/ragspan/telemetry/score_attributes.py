@@ -13,7 +13,7 @@ from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
-from ragspan.telemetry.step_attributes import text_attributes
+from ragspan.telemetry.step_attributes import document_id, text_attributes
 from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
 
 _CODE_JUDGES = (None, "overlap", "hhem", "lettucedetect")
@@ -176,7 +176,6 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
         return None
     contexts, background = record.contexts or (), shown_background(record)
     kinds = ["context"] * len(contexts) + [one.kind for one in background]
-    ids = [{} if one.id is None else {"id": clean_name(one.id)} for one in contexts]
     claims = [verdict.claim or "" for verdict in verdicts]
     places = locate(claims, record.response or "", [*(one.text for one in contexts), *(one.text for one in background)])
     found = []
@@ -191,7 +190,7 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
             if place.contexts or len(set(kinds)) == 1:
                 one["ground"] = kinds[place.contexts[0].context if place.contexts else 0]
             supports = [support for support in place.contexts if support.context < len(contexts)]
-            one["contexts"] = [support._asdict() | ids[support.context] for support in supports]
+            one["contexts"] = [support._asdict() | document_id(contexts[support.context]) for support in supports]
         elif verdict.verdict == "unsupported":
             one["ground"] = "none"
         found.append(one)

@@ -148,9 +148,14 @@ def _documents(among: str, contexts: tuple[RetrievedContext, ...], content: Cont
     return found
 
 
+def document_id(context: RetrievedContext) -> dict[str, str | float]:
+    """The document's id, if it has one, as an entry of JSON."""
+    return {} if context.id is None else {"id": clean_name(context.id)}
+
+
 def _id_and_score(context: RetrievedContext) -> dict[str, str | float]:
     """A document without id and score is an empty object, so that the place in the list is the rank."""
-    found: dict[str, str | float] = {} if context.id is None else {"id": clean_name(context.id)}
+    found = document_id(context)
     if context.score is not None and math.isfinite(context.score):
         found["score"] = float(context.score)
     return found

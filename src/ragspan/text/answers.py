@@ -74,10 +74,6 @@ _TAGS = (
 _THOUGHT_TAG = re.compile(rf"[<\[\u25c1](/?)(?:{_TAGS})[>\]\u25b7]", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[\u25c1](?:think|reasoning)", re.IGNORECASE)
 """What opens thoughts that nothing closes; `<plan>` and `[analysis]` may be a place to fill in, or a source."""
-_THOUGHT_BEFORE = re.compile(
-    rf"\s*(?:[<\[\u25c1]({_TAGS})[>\]\u25b7].*?[<\[\u25c1]/\1[>\]\u25b7]|<think(?:ing)?>.*\Z)\s*",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def _thoughts(text: str) -> Iterator[tuple[int, int]]:
@@ -96,10 +92,10 @@ def _thoughts(text: str) -> Iterator[tuple[int, int]]:
 
 def without_thoughts(answer: str) -> str:
     """An answer without what its model thought before it, which some servers leave in the text between tags."""
-    while thought := _THOUGHT_BEFORE.match(answer):
-        answer = answer[thought.end() :]
-    before, closing, rest = answer.partition("</think>")  # some servers leave the opening tag out
-    return rest.lstrip() if closing and "<think>" not in before else answer
+    end = 0
+    for start, stop in _thoughts(answer):
+        end = stop if not answer[end:start].strip() else end
+    return answer[end:].lstrip() if end else answer
 
 
 # Markdown
@@ -112,24 +108,10 @@ _LINE_MARKS = re.compile(
 )
 """What opens and closes code, marks of a quotation ("> 30 days" says more than), headings without a number, rules, and a table's row
 of names with the rule below it."""
-_EMPHASIS = re.compile(
-    r"(\*\*\*|\*\*|__|~~|==)(?=\S)[^\n*]{1,300}?(?<=\S)\1"
-    r"|(?<![\w*])(\*)(?=\S)[^*\n]{1,300}?(?<=\S)\2(?![\w*])|(?<![\w/])(_)(?=\S)[^_\n]{1,300}?(?<=\S)\3(?!\w)"
-    r"|</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6]|ul|ol|li|section|(?:final_?)?(?:answer|response)|output)"
-    r"(?:\s[^<>\n]{0,100})?/?>",
-    re.IGNORECASE,
-)
 
 
 def _marks_of_lines(text: str) -> Iterator[tuple[int, int]]:
     return (mark.span() for mark in _LINE_MARKS.finditer(text))
-
-
-def _emphasis(text: str) -> Iterator[tuple[int, int]]:
-    """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
-    for found in _EMPHASIS.finditer(text):
-        (start, end), mark = found.span(), len(next(filter(None, found.groups()), ""))
-        yield from ((start, start + mark), (end - mark, end)) if mark else ((start, end),)
 
 
 # Where an answer says where its facts come from
@@ -235,7 +217,7 @@ def _citations(text: str) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in pattern.finditer(text))
 
 
-_FINDERS: Final = (_thoughts, _sources, _citations, _marks_of_lines, _emphasis)
+_FINDERS: Final = (_thoughts, _sources, _citations, _marks_of_lines)
 
 # Sentences
 

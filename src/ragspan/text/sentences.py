@@ -79,18 +79,18 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def written(self, text: str, index: int) -> str:
         """Of the sentences with content of a `readable` text the one at this index, on one line."""
-        piece: list[str] = []
-        has_content = False
-        for chunk in (*self._chunks(text), "\n"):
-            keys = self[chunk]
-            piece.append(chunk)
-            has_content = has_content or keys not in {(), _LINE_END}
-            if keys[-1:] == _LINE_END:
+        chunks = [*self._chunks(text), "\n"]
+        start, has_content = 0, False
+        for at, keys in enumerate(map(self.__getitem__, chunks)):
+            if not keys:
+                continue
+            has_content = has_content or keys[0] is not END
+            if keys[-1] is END:
                 if has_content and not index:
-                    break
+                    return " ".join(chunks[start : at + 1]).strip(_EDGES)
                 index -= has_content
-                piece, has_content = [], False
-        return " ".join(piece).strip(_EDGES)
+                start, has_content = at + 1, False
+        return ""
 
     def sentence(self, text: str) -> Sentence:
         """A text that is one sentence, with its words."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ragspan.addresses import cause_of, without_credentials
 from ragspan.arguments import SOME_SECONDS
 from ragspan.exceptions import ConfigurationError
-from ragspan.forks import keep_inherited, watch_forks
+from ragspan.process import keep_inherited, watch_forks
 from ragspan.tools.delivery import BatchRejected, ExportError, Unavailable
 
 if TYPE_CHECKING:

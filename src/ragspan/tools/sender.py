@@ -20,7 +20,7 @@ from opentelemetry import metrics
 
 from ragspan.backoff import backoff
 from ragspan.counted import counted
-from ragspan.forks import watch_forks
+from ragspan.process import watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import flush_spans, meter_of

@@ -62,7 +62,7 @@ def test_a_record_reaches_it_with_all_that_can_be_read_there(fakes):
     metadata = {"client": LOCK, "part": 3, "much": 2**70, "nothing": float("nan")}
     context = RetrievedContext(text="caf\ud800", metadata=metadata, score=0.5)
     record = fakes.a_record(contexts=[context], metadata={"tenant": "a"})
-    expected = {"client": "lock", "part": 3, "much": 2**70, "nothing": "float"}
+    expected = {"part": 3, "much": 2**70, "nothing": None}
 
     assert msgspec.json.decode(record.to_json().encode(), type=RagRecord) == dataclasses.replace(
         record, contexts=(dataclasses.replace(context, text="caf?", metadata=expected),)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
 from ragspan import RagRecord, Score
-from ragspan.evaluate.evaluation import Counts
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.report import write_report
 from ragspan.evaluate.rows import EvaluatedRow
 
@@ -36,10 +35,11 @@ def evaluation_of():
 
     def make(rows, *, by=(), **more):
         rows = list(rows)
-        counts = Counts(tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes)), by=by)
+        metrics = tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes))
+        evaluation = Evaluation(metrics=metrics, by=by, stream=lambda: iter(rows), **more)
         for row in rows:
-            counts.add(row)
-        return replace(counts.evaluation(stream=lambda: iter(rows)), **more)
+            evaluation.add(row)
+        return evaluation
 
     return make
 

@@ -31,7 +31,8 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
         "context_utilization": Score(value=0.9, threshold=0.5, evidence=verdicts),
         "completeness": NotApplicable(reason="no_question"),
     }
-    (answer,) = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))["answers"]
+    found = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))
+    (answer,) = found["answers"]
 
     marks = [(RESPONSE[mark["start"] : mark["end"]], mark["verdict"]) for mark in answer["response"]["marks"]]
     assert marks == [
@@ -44,6 +45,7 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
     assert (first["useful"], first["name"], second["useful"], second["name"]) == (True, "tower.md", False, "7")
     assert [claim["verdict"] for claim in answer["claims"]] == ["unsupported", "unsure", "supported"]
     assert (answer["finding"], answer["scores"][2]["reason"]) == ("green", "no_question")
+    assert found["not_scored"] == {"completeness": {"no_question": [1]}}
 
 
 def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_by(answered, evaluation_of):

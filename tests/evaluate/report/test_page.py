@@ -49,15 +49,16 @@ def everywhere(answered, text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_from_data_stays_text_in_every_place(text, answered, evaluation_of, page_of):
-    hostile = evaluation_of([everywhere(answered, text)], bad_rows=[BadRow(row=2, reason=text)], bad_row_count=1)
-    source, data = page_of(hostile, title=text)
+    hostile = evaluation_of([everywhere(answered, text)], bad_rows=[BadRow(row=2, reason=text)], source=text)
+    source, data = page_of(hostile)
 
     tags = Elements(source).tags
     assert [attributes.get("type") for tag, attributes in tags if tag == "script"] == ["application/json", None]
     assert not [tag for tag, _ in tags if tag in {"img", "h1"}]
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
     shown = text.translate(dict.fromkeys((0x00, 0x1B, 0xD800, 0x202E), "\ufffd"))
-    assert data["answers"][0]["response"]["text"] == data["title"] == shown
+    assert data["answers"][0]["response"]["text"] == shown
+    assert data["title"] == f"RAG evaluation of {shown}"
 
 
 def test_the_page_loads_nothing_and_runs_the_script_that_its_policy_names(answered, evaluation_of, page_of):

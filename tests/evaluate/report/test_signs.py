@@ -48,12 +48,12 @@ def test_metrics_with_the_same_figures_share_a_sign_and_the_gravest_come_first(a
 
 
 @pytest.mark.parametrize(
-    ("size", "figures"), [(10, "8 of its 10 answers fail a (80%), of all answers 27%."), (9, None)]
+    ("size", "said"), [(10, ("high", "8 of its 10 answers fail a (80%), of all answers 27%.")), (9, None)]
 )
-def test_the_worst_group_is_named_where_ten_answers_have_a_label(answered, evaluation_of, size, figures):
+def test_the_worst_group_is_named_where_ten_answers_have_a_label(answered, evaluation_of, size, said):
     rows = [answered(row, {"a": 0.1 if row <= 8 else 0.9}) for row in range(1, 31)]
     for row in rows:
         row.record.metadata["source"] = "wiki" if row.row <= size else "blog"
-    found = {sign.title: sign.figures for sign in signs_of(evaluation_of(rows, by=("source",)))}
+    found = {sign.title: (sign.level, sign.figures) for sign in signs_of(evaluation_of(rows, by=("source",)))}
 
-    assert found.get("The worst group: source wiki") == figures
+    assert found.get("The worst group: source wiki") == said

@@ -41,6 +41,13 @@ def test_what_satisfies_the_schema_can_be_read():
     assert [len(read(part, text)[0]) for part in PARTS.values()] == [1] * len(PARTS)
 
 
+@pytest.mark.parametrize(("parts", "may_choose"), [(["grounding"], False), (["grounding", "completeness"], True)])
+def test_of_several_questions_a_reply_may_answer_any_one(parts, may_choose):
+    answer = schema_of([PARTS[name] for name in parts], together=False)["properties"]["answer"]
+
+    assert ("anyOf" in answer) is may_choose
+
+
 @pytest.mark.parametrize("together", [True, False])
 def test_the_schema_keeps_to_what_strict_endpoints_demand(together):
     for schema in objects_in(schema_of(PARTS.values(), together=together)):

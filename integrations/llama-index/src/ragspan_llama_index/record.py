@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
 from ragspan.messages import LEFT
@@ -25,7 +25,6 @@ from ragspan.request import (
     SynthesisStep,
     contexts_of_calls,
     documents_in,
-    originals_of,
     record_of,
     texts_in,
     tree_of,
@@ -38,6 +37,10 @@ _ENGINES = (Step, SynthesisStep)
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
 """Errors that steer a workflow; nobody hides them from anybody."""
+
+
+_Answers: TypeAlias = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
+"""What earlier steps answered, each with what that rests on."""
 
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
@@ -68,7 +71,7 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     return replace(
         record,
         contexts=record.contexts and tuple(contexts),
-        evidence=originals_of(contexts, answers),
+        evidence=_originals_of(contexts, answers),
         is_agent=is_agent,
         name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
         swallowed_errors=tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else (),
@@ -126,9 +129,7 @@ def _as_given(
             yield own if score == own.score else replace(own, score=score)
 
 
-def _answers_in(
-    tree: RequestTree, question: str | None
-) -> Iterator[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]:
+def _answers_in(tree: RequestTree, question: str | None) -> _Answers:
     """What earlier steps answered. A single word of a model, a grade or a choice, stands anywhere and is none."""
     models = tree.answering_models
     seen = cache(lambda: SeenDocuments(tree))
@@ -148,6 +149,21 @@ def _answers_in(
             inner = [model for model in models if model.is_within(step)]
             if inner and step.output.strip():
                 yield step.output.strip(), partial(contexts_of, inner[-1])
+
+
+def _originals_of(contexts: Iterable[RetrievedContext], answers: _Answers) -> tuple[RetrievedContext, ...]:
+    """The contexts of those of these contexts that were themselves answers."""
+    known = {context.text: context for context in contexts}
+    given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
+    said = [(text, contexts_of) for text, contexts_of in answers if text]
+    for context in waiting:
+        own = [list(contexts_of() or ()) for text, contexts_of in said if text in context.text]
+        # A step's own context that happens to hold its answer was not made from it.
+        inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
+        if not inner and context.text not in given:
+            leaves.append(context)
+        waiting += [known.setdefault(each.text, each) for each in inner if each.text not in known]
+    return tuple(leaves)
 
 
 # What the events left for later

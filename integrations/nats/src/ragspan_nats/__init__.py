@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ragspan_nats.settings import BrokerAccess, Stream
-from ragspan_nats.sink import NatsSink, SinkStats
+from ragspan_nats.sink import NatsSink
 
-__all__ = ["BrokerAccess", "NatsSink", "SinkStats", "Stream"]
+__all__ = ["BrokerAccess", "NatsSink", "Stream"]

@@ -22,11 +22,7 @@ _PAUSE = 1  # seconds between attempts
 _LOOK = 0.1  # seconds between two looks whether nats-py has reconnected
 _PING_INTERVAL = 10  # seconds; after two pings without an answer the connection counts as lost
 _CLOSE_TIMEOUT = 2.0  # seconds
-_RECORDS, _BYTES, _AGE = (
-    100_000,
-    1024 * 1024 * 1024,
-    3 * 24 * 3600.0,
-)  # records that may wait, their bytes, and for how many seconds
+_RECORDS, _BYTES, _AGE = 100_000, 1024**3, 3 * 24 * 3600.0  # that may wait, their bytes, and for how many seconds
 _DUPLICATES = 600.0  # seconds for which a stream remembers message ids
 _DEAD_LETTER_BYTES = 256 * 1024 * 1024  # the oldest are deleted for new ones
 _DEAD_LETTER_AGE = 30 * 24 * 3600.0  # seconds

@@ -47,15 +47,6 @@ _NOT_FOUND = 404
 _LONGEST_REQUEST = 1.2  # seconds after which the request of a worker that has died is over
 
 
-class SinkStats(EngineStats):
-    """Where every submitted capture is, at one moment, as in `ragspan.engine.EngineStats`."""
-
-    @property
-    def published(self) -> int:
-        """`finished`: records that the stream has, including those that it already had."""
-        return self.finished
-
-
 class NatsSink(BackgroundProcessor):
     """Publishes captured answers to a JetStream stream, from which `ragspan worker` processes score them.
 
@@ -129,9 +120,9 @@ class NatsSink(BackgroundProcessor):
         if enabled:
             import ragspan_nats.connection  # noqa: F401 - here, where nobody waits, rather than during the first requests
 
-    def stats(self) -> SinkStats:
-        """Where everything is that was submitted. Takes no lock."""
-        return SinkStats(*self._queue.stats)
+    def stats(self) -> EngineStats:
+        """Where everything is that was submitted; `finished` are the records that the stream has. Takes no lock."""
+        return self._queue.stats
 
     def look_for_workers(self, timeout: float) -> tuple[bool | None, str]:
         """Ask the broker, for `timeout` seconds at most: whether a worker takes the records, None where that is not known; and in words."""

@@ -37,7 +37,6 @@ def write_report(
     *,
     baseline: Evaluation | ResultFile | None = None,
     gates: Sequence[GateResult] = (),
-    title: str | None = None,
 ) -> None:
     """Write the evaluation as one self-contained HTML file, which opens from a disk and loads nothing.
 
@@ -46,12 +45,12 @@ def write_report(
         path: the file; an existing one is replaced, and never half-written. Only its owner may read it.
         baseline: an earlier run to compare with, as an evaluation or as the result file of one.
         gates: what was asked of the scores, and whether it held; see `ragspan.evaluate.gates.check_gates`.
-        title: the headline.
 
     Raises:
         TableError: the file cannot be written.
     """
-    title = title or (f"RAG evaluation of {evaluation.source}" if evaluation.source else "RAG evaluation")
+    title = "RAG evaluation" + (f" of {evaluation.source}" if evaluation.source else "")
+    agreed = agreement(evaluation)
     guides = {metric: guide_of(metric) for metric in evaluation.metrics}
     earlier = baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source
     content = {
@@ -61,7 +60,8 @@ def write_report(
         "questions": {metric: guide.question for metric, guide in guides.items() if guide is not None},
         "share": share_lines(evaluation),
         "gates": [{"text": one.trouble or str(one.gate), "held": one.trouble is None} for one in gates],
-        "agreement": agreement(evaluation),
+        "agreement": agreed,
+        "rate": agreed.rate_in_words + "." if agreed and agreed.failures else "",
         "signs": signs_of(evaluation),
         "comparison": None if baseline is None else compare(evaluation, baseline),
         "baseline": earlier or "the baseline",

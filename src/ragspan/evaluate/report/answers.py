@@ -17,7 +17,7 @@ from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import locate
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.text.limits import fair_limit
 
@@ -25,7 +25,7 @@ _MOST_LISTED, _LOWEST_LISTED = 1000, 20
 """Failing answers that a page lists (`ragspan failures` writes all), and answers of the lowest scores where none fails."""
 _WHOLE, _ROOM, _LITTLE_ROOM = 50, 12_000, 900
 """So many answers have room for so many characters, the others for few: the page stays below 2 MB."""
-_CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN = 20, 40, 20
+_CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN, _ROWS_NAMED = 20, 40, 20, 10
 _LEAST_FAILING = 2
 """Failing answers that make a document or a word worth a line."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -43,9 +43,13 @@ _Counts = defaultdict[str, list[int]]
 def show_failing(evaluation: Evaluation) -> dict[str, Any]:
     """All that the page shows of answers. Reads the rows once; where no answer fails it has those of the lowest scores."""
     documents, words = _Counts(lambda: [0, 0]), _Counts(lambda: [0, 0])
+    not_scored: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
 
     def counted() -> Iterator[EvaluatedRow]:
         for row in evaluation.all_rows():
+            for metric, outcome in row.outcomes.items():
+                if not isinstance(outcome, Score) and len(rows := not_scored[metric][_reason(outcome)]) < _ROWS_NAMED:
+                    rows.append(row.row)
             for counts, names in ((documents, _documents(row.record)), (words, _words(row.record.question))):
                 for name in names:
                     counts[name][0] += bool(row.failing)
@@ -60,7 +64,11 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
     topics = _shares({name: one for name, one in words.items() if one[1] <= most and one[0] / one[1] > usual})
     by, names = list(evaluation.by_dimension), {str(one["name"]) for one in topics}
     answers = [_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names) for at, row in enumerate(listed)]
-    return {"answers": answers, "documents": _shares(documents), "topics": topics}
+    return {"answers": answers, "documents": _shares(documents), "topics": topics, "not_scored": not_scored}
+
+
+def _reason(outcome: NotApplicable | MetricFailure) -> str:
+    return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
 
 
 def _documents(record: RagRecord) -> set[str]:
@@ -96,17 +104,14 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
     claims = sorted(claims, key=lambda one: _ORDER.index(str(one["verdict"])))[:_CLAIMS_SHOWN]
     scores: list[dict[str, Any]] = []
     for metric, outcome in row.outcomes.items():
+        about: dict[str, Any] = {"state": "not scored"}
         if isinstance(outcome, Score):
-            about: dict[str, Any] = {
-                "state": outcome.label or "scored",
-                "explanation": (outcome.explanation or "")[:1500],
-            }
-            about |= {"threshold": outcome.threshold, "judge": outcome.judge, "value": float(outcome.value)}
-        elif isinstance(outcome, MetricFailure):
-            about = {"state": "not scored", "explanation": outcome.message[:1500], "reason": outcome.error_type}
+            about = {"state": outcome.label or "scored", "value": float(outcome.value)}
+            about |= {"threshold": outcome.threshold, "judge": outcome.judge}
         else:
-            about = {"state": "not scored", "explanation": (outcome.detail or "")[:1500], "reason": outcome.reason}
-        scores.append({"metric": metric, **about})
+            about["reason"] = _reason(outcome)
+        said = next(filter(None, (getattr(outcome, name, None) for name in ("explanation", "message", "detail"))), "")
+        scores.append({"metric": metric, "explanation": said[:1500], **about})
     return {
         "row": row.row,
         "record_id": record.record_id,

@@ -100,10 +100,7 @@ def read_completions(reply: object) -> list[Completion]:
         message: Mapping[str, Any] = found if isinstance(found := own.get("message"), Mapping) else {}
         text = _text_in(message.get("content"))
         ends = own.get("finish_reason") or ("error" if own.get("error") else "")
-        if message.get("tool_calls") and not text.strip():
-            completions.append(Completion(text="", usage=Usage() if place else usage, problem=TOOL_CALL))
-        else:
-            completions.append(_completion(text, Usage() if place else usage, str(ends), [message]))
+        completions.append(_completion(text, Usage() if place else usage, str(ends), [message]))
     return completions
 
 
@@ -129,7 +126,8 @@ def _completion(text: str, usage: Usage, finish_reason: str, told: Iterable[Any]
     reason = "refusal" if any(part.get("refusal") for part in kept) else finish_reason
     problem = next((words for pattern, words in _ENDS.items() if re.search(pattern, reason, re.IGNORECASE)), None)
     if problem is None and not text.strip():
-        problem = THOUGHTS_ONLY if any(part.get(name) for part in kept for name in _THOUGHTS) else EMPTY
+        told_by = {"tool_calls": TOOL_CALL, **dict.fromkeys(_THOUGHTS, THOUGHTS_ONLY)}
+        problem = next((words for name, words in told_by.items() if any(part.get(name) for part in kept)), EMPTY)
     return Completion(text="" if problem else text, usage=usage, problem=problem)
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ragspan.judges.screen.contexts import BEST, Index, Near, Place
-from ragspan.judges.screen.english import english
-from ragspan.judges.screen.facts import DATES, Facts, compared, same, tells
+from ragspan.judges.screen.facts import Facts, english
 from ragspan.judges.screen.flags import Topic, read_topics
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
@@ -49,18 +48,14 @@ class Response:
         self.lone = claims <= _FEW_CLAIMS  # it is a sentence or two
         self.enough = _ENOUGH if self.lone else _MOST
         self.asked = content_of(question)
-        self.told = frozenset(filter(tells, map(compared, question))) if self.lone else frozenset[str]()
-        """The words of the question that are compared where a claim has few."""
         self.excused = language.neutral_keys | question
         self.before: tuple[str, ...] = ()  # the keys of the claim before, from which a number may follow
 
     @Lazy
     def topics(self) -> list[Topic]:
         """What the flags of JSON contexts are about."""
-        contexts = self.index.contexts
-        flags = [flag for context in contexts for flag in context.flags]
-        others = (frozenset(one.keys_of(at)) for one in contexts for at in range(len(one)))
-        return read_topics(flags, others) if flags else []
+        flags = [flag for context in self.index.contexts for flag in context.flags]
+        return read_topics(flags) if flags else []
 
     @Lazy
     def roots(self) -> frozenset[str]:
@@ -92,7 +87,6 @@ class Claim:
     def near(self) -> list[Near]:
         """The context sentences that it may rest on."""
         content = self.facts.content
-        content = content if len(content) > 1 else content | self.response.told
         opposites = [(word, other) for word in content for other in english().opposites.get(word, ())]
         return self.index.near(content, opposites, _LITTLE)
 
@@ -109,17 +103,6 @@ class Claim:
         if not self.response.lone and len(self.facts.content) < _FEWEST:
             return False
         return bool(self.near) and self.near[0].share >= self.response.enough
-
-    @Lazy
-    def restated(self) -> frozenset[str]:
-        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks"."""
-        numbers = frozenset(filter(is_number, self.absent))
-        if not numbers or not self.is_english or not self._may_rest:
-            return frozenset()
-        sought = [ours for ours in self.facts.quantities if ours.raw in numbers and ours.kind not in DATES]
-        held = [other for near in self.near for other in near.facts.quantities] if sought else []
-        found = {ours.raw for ours in sought if any(same(ours, other) for other in held)}
-        return frozenset(found | {"1"} if "1" in numbers and self.index["one"] else found)
 
 
 @cache

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
@@ -29,6 +28,10 @@ MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
 _ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 14
 """The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
 _GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
+_RARITY = [
+    8,
+    *(round(8 / (1 + math.log(held))) for held in range(1, 100)),
+]  # eighths, by how many sentences have a word
 BEST, _CANDIDATES = 4, 3  # sentences that a claim is compared with, and that may say it word for word
 
 
@@ -50,21 +53,24 @@ class Context:
                 self._texts[len(self._texts)] = line
                 ended += (*keys, END)
         ended.append(END)
-        places: defaultdict[str, int] = defaultdict(int)
+        self.places: dict[str, int] = {}  # for each key the sentences that have it, as the bits of an integer
+        places = self.places
         bit, start, ends, words = 1, 0, [0], list[str]()
         while start < len(ended):
             end = ended.index(END, start)
             if end > start:
                 sentence = ended[start:end]
                 for key in sentence:
-                    places[key] |= bit
+                    if key in places:
+                        places[key] |= bit
+                    else:
+                        places[key] = bit
                 words += sentence
                 ends.append(len(words))
                 bit <<= 1
             start = end + 1
         # Tuples and dictionaries of plain values cost the garbage collector nothing.
         self.keys, self._ends = tuple(words), tuple(ends)  # the keys of the content words of all sentences, in order
-        self.places = dict(places)  # for each key the sentences that have it, as the bits of an integer
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -204,16 +210,6 @@ class Index(dict[str, int]):
             _count(planes, self[word], self.weight(word))
         return [(weight, self._place(number)) for weight, number in _best_of(planes, most)]
 
-    def covered(self, content: Sequence[str], places: Iterable[Place]) -> int:
-        """How many of the content words of a claim are beside one that is beside it in one of some sentences, too."""
-        held = map(self.keys_at, places)
-        pairs = {pair for said in held for pair in pairwise(said)}
-        found: set[int] = set()
-        for at, pair in enumerate(pairwise(content)):
-            if pair in pairs:
-                found.update((at, at + 1))
-        return len(found)
-
     def verbatim(self, sentence: Sentence, content: Sequence[str]) -> Place | None:
         """Where a context says a claim word for word."""
         having = -1 if content else 0
@@ -223,10 +219,7 @@ class Index(dict[str, int]):
                 return None
         for place in map(self._place, islice(numbers_of(having), _CANDIDATES)):
             context = self.contexts[place.context]
-            if (
-                context.keys_of(place.sentence) == tuple(content)
-                and context.sentence(place.sentence).keys == sentence.keys
-            ):
+            if context.keys_of(place.sentence) == tuple(content) and context.says(sentence, place.sentence):
                 return place
         return None
 
@@ -261,9 +254,8 @@ class Index(dict[str, int]):
         if found is None:
             held = (self[word] & self._prose).bit_count()
             # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
-            is_idle = len(word) == 1 or word == "include"
-            found = 2 if is_number(word) else 0 if is_idle else round(8 / (1 + math.log(max(1, held))))
-            self._weights[word] = found
+            found = 0 if len(word) == 1 or word == "include" else _RARITY[min(held, len(_RARITY) - 1)]
+            self._weights[word] = found = 2 if is_number(word) else found
         return found
 
 

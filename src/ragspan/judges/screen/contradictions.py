@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
-from ragspan.judges.screen.english import english
-from ragspan.judges.screen.facts import Clause, Facts, is_past, tells
+from ragspan.judges.screen.facts import Clause, Facts, english, is_past, tells
 from ragspan.text.vocabulary import word_set
 
 _INHERITED = 0.75  # what a word counts if only an earlier clause of the sentence holds it
@@ -79,7 +78,7 @@ def find_opposition(claim: Claim) -> Finding | None:
 
 
 def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
-    facts, question, opposites = near.facts, claim.response.told, english().opposites
+    facts, opposites = near.facts, english().opposites
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     # Not the exchanged sides of comparisons.
     for other in facts.clauses if "than" not in claim.facts.keys or "than" not in facts.keys else ():
@@ -93,17 +92,13 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
                 opposed.append((word, min(said)))
             elif word in other.inherited:
                 shared += _INHERITED
-        rest, asked = len(words) - len(opposed), question - clause.own
-        held = len(asked & other.own) + _INHERITED * len(asked & other.inherited)
-        if rest <= 1:
-            shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
-        ended = 0 if opposed or not question else len((clause.own ^ other.own) & english().ending)
-        turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended
+        rest = max(1, len(words) - len(opposed))
+        turns = bool(clause.negations) + bool(other.negations) + len(opposed)
         said_other = frozenset(word for pair in opposed for word in pair)
         is_clear = _holds_denied(claim.facts, clause, other, said_other) and _holds_denied(
             facts, other, clause, said_other
         )
-        yield _Match(shared + len(opposed) + 0.3 * held, turns % 2 == 1, shared / rest, other, near, opposed, is_clear)
+        yield _Match(shared + len(opposed), turns % 2 == 1, shared / rest, other, near, opposed, is_clear)
 
 
 def _holds_denied(facts: Facts, clause: Clause, facing: Clause, opposed: frozenset[str]) -> bool:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, pairwise
 
-from ragspan.judges.screen.english import english
-from ragspan.text.keys import is_content, is_number
+from ragspan.text.keys import is_content, is_number, key
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
-from ragspan.text.vocabulary import word_set
+from ragspan.text.vocabulary import pairs_of, rows_of, word_set, words_of
 
 _MOST_WORDS = 120  # words of a sentence that are compared
 _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 _NOUNS = 3
-_REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
-_PAID = frozenset({"charge", "cost", "duty"})  # "free of charge" denies nothing
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
@@ -31,6 +30,57 @@ DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
 """Kinds of quantities that are compared as they are written."""
 _EXACT, _CONVERTED = 1e-9, 0.001
 """How far two amounts of one may be apart, as a share: in one unit, and in two, of which one was converted."""
+
+
+class EnglishWords:
+    """Read once, by `english`."""
+
+    def __init__(self) -> None:
+        words: dict[str, str] = words_of("en/comparison")
+        sets = {name: _keys(some.split()) for name, some in words.items()}
+        self.negations, self.exceptions = sets["negations"], sets["exceptions"]
+        """Words that turn the clause in which they stand, and that begin what is excepted: "every day except Monday"."""
+        self.denying = sets["denying"] - {"not"}
+        """Words of denial, exception and duty, which are compared by what they do and are not content."""
+        self.auxiliaries, self.turns = sets["auxiliaries"], sets["turns"]
+        """Forms of "be", "can" and the like; words that begin a clause: "but", "if"."""
+        self.breaks = self.turns | {"and", "or"} | self.exceptions
+        self.months, self.weekdays = sets["months"], sets["weekdays"]
+        self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
+        self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
+        """A negation with the word after it, where it denies nothing: "not only"."""
+        self.units: Mapping[str, tuple[str, float]] = {
+            key(word): (dimension.replace("_", " "), float(size))
+            for dimension, size, *names in rows_of("en/units")
+            for word in names
+        }
+        """For the key of a unit, what it measures and how many of the base unit it is."""
+        self.scales = {key(word): float(size) for word, size in pairs_of(words["scales"]).items()}
+        """Words that multiply the number before them."""
+        past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
+        self.past = frozenset(past).union(words["unchanged_past"].split())
+        """Past forms of irregular verbs, as they are written."""
+        opposites: defaultdict[str, set[str]] = defaultdict(set)
+        for line in rows_of("en/antonyms"):
+            left, right = _keys(line[: line.index(":")]), _keys(line[line.index(":") + 1 :])
+            for one, other in ((left, right), (right, left)):
+                for word in one:
+                    opposites[word] |= other - {word}
+        for group in map(_keys, rows_of("en/exclusive")):
+            for word in group:
+                opposites[word] |= group - {word}
+        self.opposites = {word: frozenset(others) for word, others in opposites.items()}
+        """For a key, those that say the opposite, or exclude it."""
+
+
+@cache
+def english() -> EnglishWords:
+    """The one for all."""
+    return EnglishWords()
+
+
+def _keys(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(key, words))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,13 +116,7 @@ class Facts:
         skipped = 1 if sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"} and 1 in sentence.pauses else 0
         self.words = sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
-        if "longer" in keys:
-            trios = zip(("", *keys), keys, (*keys[1:], ""), strict=False)
-            keys = tuple(
-                ["still" if (one, last) == ("longer", "no") and after != "than" else one for last, one, after in trios]
-            )
-        self.keys = keys
+        self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
 
     @Lazy
     def quantities(self) -> tuple[Quantity, ...]:
@@ -159,9 +203,7 @@ class Facts:
             # Not the "not" of "do not take more than 8", which says "at most".
             limits = zip(self.keys[at + 1 : at + _SOON + 1], self.keys[at + 2 : at + _SOON + 2], strict=False)
             return not any(one in {"exceed", "than"} and is_number(other) for one, other in limits)
-        refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
-        is_without = word == "free" and at not in self.pauses and is_content(self._key(at - 1) or "the")
-        return refuses or (is_without and (not after or (after == "of" and self._key(at + 2) not in _PAID)))
+        return False
 
     def _quantity(self, at: int) -> Quantity | None:
         word, written, known = self.keys[at], self.words[at], english()

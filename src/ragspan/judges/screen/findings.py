@@ -9,7 +9,7 @@ from typing import Final
 
 from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contradictions import find_exchange, find_opposition
-from ragspan.judges.screen.english import english
+from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
@@ -92,11 +92,8 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
 # Other languages
 
 
-def _find_in_other_language(claim: Claim) -> Finding | None:
-    """What a claim says otherwise than the nearest context sentence, unless another one that is as near agrees.
-
-    That is another number, or a denial on one side only.
-    """
+def _find_denial_in_other_language(claim: Claim) -> Finding | None:
+    """A claim that is denied on one side only beside the nearest context sentence, unless another one that is as near agrees."""
     if claim.is_english or not claim.response.lone:
         return None
     words = {key for key in claim.content if not is_number(key)}
@@ -106,17 +103,9 @@ def _find_in_other_language(claim: Claim) -> Finding | None:
         if claim.index.contexts[place.context].structured or len(words.intersection(keys)) < _ENOUGH * len(words):
             continue
         sentence = read_sentence(claim.index.text_at(place), claim.response.language)
-        kind, ours, theirs = "negation", claim.sentence.text, sentence.text
-        other = [at for at, key in enumerate(claim.keys) if key in claim.absent and is_number(key)]
-        instead = [at for at, key in enumerate(sentence.keys) if is_number(key) and key not in claim.keys]
-        if other and instead:
-            unit = claim.keys[other[0] + 1 : other[0] + 2]
-            beside = next((at for at in instead if unit and sentence.keys[at + 1 : at + 2] == unit), instead[0])
-            kind, ours = "number", " ".join(claim.words[other[0] : other[0] + 2])
-            theirs = " ".join(sentence.words[beside : beside + 2])
-        elif not _is_denied_on_one_side(claim, sentence):
+        if not _is_denied_on_one_side(claim, sentence):
             return None
-        found = found or Finding(kind=kind, response=ours, context=theirs, place=place)
+        found = found or Finding(kind="negation", response=claim.sentence.text, context=sentence.text, place=place)
     return found
 
 
@@ -138,7 +127,7 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "denial": find_opposition,
     "exchange": find_exchange,
     "name": _find_name,
-    "other language": _find_in_other_language,
+    "other language": _find_denial_in_other_language,
 }
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
 ALWAYS = frozenset({"equation", "flag", "other number"})  # findings that count even where words do not show the rest

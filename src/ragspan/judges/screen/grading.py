@@ -1,7 +1,7 @@
 """How well the contexts support the sentences of a response, and the response as a whole.
 
 The weights are round numbers; only the map to a probability is fitted. A sentence gains by content words that are close
-together in one context and by runs of three words in the same order. It loses by numbers, names and runs of words that no
+together in one context. It loses by numbers, names and runs of words that no
 context holds, and most by a finding. Both the mean of the sentences and the worst one count for the response.
 """
 
@@ -98,7 +98,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     together, context = index.best_window([keys[at] for at in content])
     held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
-    numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
+    numbers = [keys[at] for at in absent if is_number(keys[at])]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
@@ -107,16 +107,15 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
     response.before = keys
-    # A word that no context holds counts if it is neutral or restated, and half if it or its root is in question or contexts.
+    # A word that no context holds counts if it is neutral, and half if it or its root is in question or contexts.
     # The stemmer of English undoes most inflection.
-    known = language.neutral_keys | claim.restated
     roots = frozenset[str]() if response.is_english else response.roots
     for key in [keys[at] for at in claim.missing]:
-        held += 1.0 if key in known else 0.5 if key in response.question or key[:ROOT] in roots else 0
+        held += 1.0 if key in language.neutral_keys else 0.5 if key in response.question or key[:ROOT] in roots else 0
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
-    window, runs = held / len(content), index.covered(said, claim.closest) / len(said)
-    score = EMPTY + 0.65 * window + 0.3 * runs - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
+    window = held / len(content)
+    score = EMPTY + 0.85 * window - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
     score += _SEARCHED * (response.lone and response.is_english and not numbers and not names)
     score += _STRUCTURED * (context is not None and index.contexts[context].structured)
     if declines and not (response.asked and index.best_window(response.asked)[0] >= _ANSWERED * len(response.asked)):

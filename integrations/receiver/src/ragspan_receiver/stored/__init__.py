@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragspan.config import Settings
-from ragspan.evaluate.sources import Opinion, StoredAnswer, StoredScore
+from ragspan.evaluate.sources import StoredAnswer, StoredScore
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan_receiver.readers import records_of
@@ -18,7 +18,7 @@ WHOLE_TRACE = ""
 
 def answers_in(
     spans: Sequence[TracedSpan],
-    opinions: Mapping[str, Sequence[Opinion]],
+    opinions: Mapping[str, Sequence[StoredScore]],
     scores: Mapping[str, Sequence[StoredScore]] = {},
 ) -> Iterator[StoredAnswer]:
     """The answers in one trace that a tool has stored, for the packages of such tools.

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
+from ragspan.evaluate.sources import ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.telemetry import semconv
 from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
@@ -67,16 +67,17 @@ def _whole(client: HttpClient, ids: Sequence[str]) -> Sequence[Mapping[str, Any]
     return sorted(found, key=lambda trace: ids.index(trace["trace_info"]["trace_id"]))
 
 
-def _opinions(trace: Mapping[str, Any], annotation: str | None) -> Mapping[str, Sequence[Opinion]]:
+def _opinions(trace: Mapping[str, Any], annotation: str | None) -> Mapping[str, Sequence[StoredScore]]:
     """By span, from the oldest to the newest."""
-    found: dict[str, list[Opinion]] = defaultdict(list)
+    found: dict[str, list[StoredScore]] = defaultdict(list)
     assessments = trace.get("assessments", ()) if annotation else ()
     for one in sorted(assessments, key=lambda one: nanoseconds_of(one.get("last_update_time")) or 0):
         is_human = one.get("source", {}).get("source_type") == "HUMAN"
         value = one.get("feedback", {}).get("value")
         if is_human and one.get("assessment_name") == annotation and one.get("valid", True) and value is not None:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            said = Opinion(score=float(value)) if is_number else Opinion(label=str(value))
+            number, word = (float(value), None) if is_number else (None, str(value))
+            said = StoredScore(metric=one["assessment_name"], value=number, label=word)
             found[one.get("span_id") or WHOLE_TRACE].append(said)
     return found
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
+from ragspan.evaluate.sources import ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.tools.http import HttpClient
 from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.spans import SpanEvent, TracedSpan
@@ -72,25 +72,17 @@ class _Project:
                 found[span["context"]["trace_id"]].append(_span(span))
         return found
 
-    def opinions(self, annotation: str, spans: Mapping[str, Sequence[TracedSpan]]) -> Mapping[str, Sequence[Opinion]]:
-        """By span, from the oldest to the newest."""
+    def opinions(
+        self, annotation: str, spans: Mapping[str, Sequence[TracedSpan]]
+    ) -> Mapping[str, Sequence[StoredScore]]:
+        """What people said, by span, from the oldest to the newest."""
         rows = [row for row in self._annotations(spans, annotation) if row["annotator_kind"] == "HUMAN"]
-        found: dict[str, list[Opinion]] = defaultdict(list)
-        for row in sorted(rows, key=lambda row: nanoseconds_of(row["updated_at"]) or 0):
-            result = row.get("result") or {}
-            found[row["span_id"]].append(Opinion(label=result.get("label"), score=result.get("score")))
-        return found
+        return _by_span(sorted(rows, key=lambda row: nanoseconds_of(row["updated_at"]) or 0))
 
     def scores(self, spans: Mapping[str, Sequence[TracedSpan]]) -> Mapping[str, Sequence[StoredScore]]:
         """What ragspan wrote, by span."""
-        found: dict[str, list[StoredScore]] = defaultdict(list)
-        for row in self._annotations(spans, None):
-            if row["annotator_kind"] != "HUMAN" and str(row.get("identifier") or "").startswith("ragspan"):
-                result = row.get("result") or {}
-                said = (result.get("score"), result.get("label"), result.get("explanation"))
-                score = StoredScore(metric=row["name"], value=said[0], label=said[1], finding=said[2])
-                found[row["span_id"]].append(score)
-        return found
+        rows = (row for row in self._annotations(spans, None) if row["annotator_kind"] != "HUMAN")
+        return _by_span(row for row in rows if str(row.get("identifier") or "").startswith("ragspan"))
 
     def _annotations(self, spans: Mapping[str, Sequence[TracedSpan]], name: str | None) -> Iterator[Mapping[str, Any]]:
         ids = [span.span_id for of_trace in spans.values() for span in of_trace]
@@ -98,6 +90,17 @@ class _Project:
             query: dict[str, Any] = {"span_ids": ids[first : first + _IDS], "limit": _ROWS}
             for page in self.pages("span_annotations", query | ({"include_annotation_names": name} if name else {})):
                 yield from page
+
+
+def _by_span(annotations: Iterable[Mapping[str, Any]]) -> Mapping[str, Sequence[StoredScore]]:
+    found: dict[str, list[StoredScore]] = defaultdict(list)
+    for row in annotations:
+        said = row.get("result") or {}
+        score = StoredScore(
+            metric=row["name"], value=said.get("score"), label=said.get("label"), finding=said.get("explanation")
+        )
+        found[row["span_id"]].append(score)
+    return found
 
 
 def _span(span: Mapping[str, Any]) -> TracedSpan:
