@@ -59,11 +59,6 @@ _ON_ALERT = Rule(
 )
 
 
-class _Watching(EmitHandle):
-    holds_scores = False
-    """Nobody pays a judge for this alone."""
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Watches the share of failing answers.
@@ -91,7 +86,7 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
         self._log = ThrottledLog()
 
     def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
-        return _Watching(self.emit)
+        return EmitHandle(self.emit, holds_scores=False)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Count the answer, and tell if the share has left its range."""

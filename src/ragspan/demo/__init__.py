@@ -50,7 +50,6 @@ class AnsweringFramework(Protocol):
 
     def answer(self, asked: Asked) -> str | None:
         """Return the framework's answer; None if a package that it needs is not installed."""
-        ...
 
 
 SCRIPT = (

@@ -24,7 +24,7 @@ from ragspan.arguments import counted
 from ragspan.evaluate.estimates import LEAST_LABELS
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import MetricSummary, MetricTally, named_counts
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES
 from ragspan.telemetry.semconv import DIMENSION_OTHER

@@ -20,7 +20,6 @@ class Deliverable(Protocol):
     @property
     def size(self) -> int:
         """About how many bytes of memory it takes, for the bound on what waits."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,12 +155,9 @@ def session_for(endpoint: Endpoint) -> requests.Session:
     """A session with our credentials that reaches the server that was named, and no other."""
     import requests
 
-    class ToolSession(requests.Session):
-        def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 - the base's signature
-            """To a login page a POST would become a GET, whose answer is a success; elsewhere it would carry texts away."""
-            return None
-
-    session = ToolSession()
+    session = requests.Session()
+    # To a login page a POST would become a GET, whose answer is a success; elsewhere it would carry texts away.
+    session.get_redirect_target = lambda _: None  # type: ignore[method-assign, assignment]
     session.headers.update(endpoint.headers)
     session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
     return session

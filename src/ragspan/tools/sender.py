@@ -14,9 +14,9 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
-from opentelemetry import metrics
+from opentelemetry.metrics import MeterProvider, get_meter_provider
 
 from ragspan.arguments import counted
 from ragspan.pauses import backoff
@@ -40,9 +40,6 @@ from ragspan.tools.delivery import (
     Unavailable,
     WriteResult,
 )
-
-if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
 
 LAST_SECONDS = 10.0
 """What a slow tool gets at the end of a shutdown for its replies, beyond the timeout."""
@@ -88,7 +85,7 @@ class Sender(Generic[Item]):
         self._most_threads, self._follows_spans = threads, follows_spans
         self._clock, self._draw = clock, draw
         self._log = ThrottledLog()
-        self._deliveries = meter_of(meter_provider or metrics.get_meter_provider()).create_counter(
+        self._deliveries = meter_of(meter_provider or get_meter_provider()).create_counter(
             semconv.METRIC_DELIVERIES,
             unit="{score}",
             description="Scores that are done with: delivered to the tool, rejected by it, or dropped.",

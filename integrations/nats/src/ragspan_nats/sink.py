@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, choice, instance
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
-from ragspan.engine import Dropped, DropReason, EngineStats
+from ragspan.engine import Dropped, DropReason
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
@@ -118,10 +118,6 @@ class NatsSink(BackgroundProcessor):
         )
         if enabled:
             import ragspan_nats.connection  # noqa: F401 - here, where nobody waits, rather than during the first requests
-
-    def stats(self) -> EngineStats:
-        """Where everything is that was submitted; `finished` are the records that the stream has. Takes no lock."""
-        return self._queue.stats
 
     def look_for_workers(self, timeout: float) -> tuple[bool | None, str]:
         """Ask the broker, for `timeout` seconds at most: whether a worker takes the records, None where that is not known; and in words."""
