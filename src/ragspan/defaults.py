@@ -17,7 +17,7 @@ from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import EnvironmentProviders, exporter_names
+from ragspan.telemetry.providers import EnvironmentProviders, exporter_names
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _LIKE_SETTINGS = (

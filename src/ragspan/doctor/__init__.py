@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ragspan.addresses import shown_url
-from ragspan.counted import counted
+from ragspan.arguments import counted
 from ragspan.installed import part_sources
 from ragspan.judges.judge_catalogue import EMBEDDED, JUDGES
 from ragspan.judges.presets import PRESETS

@@ -30,7 +30,7 @@ from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from, metric_part
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import SDK_IS_OFF, why_no_spans
+from ragspan.telemetry.providers import SDK_IS_OFF, why_no_spans
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _CONNECTING = 2.0  # seconds

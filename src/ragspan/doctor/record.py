@@ -13,8 +13,8 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
 from ragspan.application import own_exporters
+from ragspan.arguments import counted
 from ragspan.config import Settings, process_environment, variable
-from ragspan.counted import counted
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.doctor import Finding
 from ragspan.doctor.endpoint import Exchange, endpoint_finding
@@ -24,7 +24,8 @@ from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.judges.judge_protocols import Judge
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.environment import (
+from ragspan.telemetry.otel_emitter import answer_name
+from ragspan.telemetry.providers import (
     GRPC_PORT,
     HTTP_PORT,
     Signal,
@@ -33,7 +34,6 @@ from ragspan.telemetry.environment import (
     providers_from_environment,
     why_no_spans,
 )
-from ragspan.telemetry.otel_emitter import answer_name
 from ragspan.tools import ScoreWriter
 from ragspan.usage import Usage
 

@@ -18,19 +18,17 @@ from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
 from ragspan.arguments import has_methods
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.process import watch_forks
+from ragspan.pauses import give_turn
+from ragspan.process import ThrottledLog, watch_forks
 from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Engine
-from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid, span_context_of
-from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope
+from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope, why_no_spans
 from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, event_attributes, measured
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
-from ragspan.throttled_log import ThrottledLog
-from ragspan.turns import give_turn
 
 ANSWER_KINDS = {
     True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Generic
 
 from opentelemetry import metrics
 
-from ragspan.backoff import backoff
-from ragspan.counted import counted
-from ragspan.process import watch_forks
+from ragspan.arguments import counted
+from ragspan.pauses import backoff
+from ragspan.process import ThrottledLog, watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import flush_spans, meter_of
 from ragspan.telemetry.values import encodable
-from ragspan.throttled_log import ThrottledLog
 from ragspan.tools.delivery import (
     BatchRejected,
     Delivered,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.telemetry.environment import exporter_of, hearing
-from ragspan.telemetry.providers import flush_as_well
+from ragspan.telemetry.providers import exporter_of, flush_as_well, hearing
 from ragspan.tools.delivery import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender
 
