@@ -118,7 +118,8 @@ async def with_causes(score: Score, record: RagRecord, claims: Sequence[str] | N
     """The score, with its causes and with what was lost in its explanation, where it fails and its searches are known.
 
     If everything that was retrieved reached the prompt whole, no judge is asked. Else the embedded judge reads the documents in this
-    process: what the program masked or cut before the prompt stands in the results of its searches. `claims` are those that the contexts do not support; None if the metric takes no claims apart.
+    process: what the program masked or cut before the prompt stands in the results of its searches. `claims` are those that the
+    contexts do not support; None if the metric takes no claims apart.
     """
     if score.label != "fail" or record.contexts is None or not (record.retrievals or record.rerankings):
         return score
