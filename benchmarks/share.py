@@ -33,7 +33,7 @@ from rich.table import Table
 
 from ragspan.engine.judge_share_decisions import DoubtThreshold
 from ragspan.evaluate.summaries import RateEstimate, Stratum, estimate_rate
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.doubt import doubt_of

@@ -4,7 +4,7 @@ import pytest
 
 from ragspan import ConfigurationError
 from ragspan.config import Settings, is_enabled
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.process import in_use
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragspan.application import start_line
 from ragspan.config import Settings
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter

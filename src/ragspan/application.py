@@ -20,8 +20,7 @@ from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownCont
 from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_share import JudgeShare
-from ragspan.judge_when import JudgeWhen
+from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from

@@ -19,8 +19,7 @@ from typing import Any, Literal, TypeAlias
 from ragspan.addresses import without_credentials
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_share import JudgeShare
-from ragspan.judge_when import JudgeWhen
+from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.process import in_use
 
 SpanStyle: TypeAlias = Literal["answer", "scores"]

@@ -18,7 +18,7 @@ from opentelemetry.metrics import Meter
 from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore

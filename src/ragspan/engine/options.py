@@ -16,8 +16,7 @@ from ragspan.engine.metric_judges import spenders_of
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_share import JudgeShare
-from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
+from ragspan.judge_when import NOT_MET, Facts, JudgeShare, JudgeWhen
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact
 

@@ -18,8 +18,7 @@ from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.engine.worker import Work
-from ragspan.judge_share import JudgeShare
-from ragspan.judge_when import JudgeWhen
+from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from

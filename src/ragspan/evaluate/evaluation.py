@@ -23,7 +23,7 @@ from rich.text import Text
 from ragspan.counted import counted
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES
 from ragspan.telemetry.semconv import DIMENSION_OTHER

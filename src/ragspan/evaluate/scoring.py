@@ -26,7 +26,7 @@ from ragspan.evaluate.running import Run, outside_loop, progress_on_stderr, run_
 from ragspan.evaluate.tables import STANDARD_INPUT, table_of
 from ragspan.evaluate.written_files import require_apart, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError
-from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
