@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ragspan.addresses import shown_url
 from ragspan.arguments import counted
-from ragspan.installed import part_sources
+from ragspan.installed import part_names
 from ragspan.judges.judge_catalogue import EMBEDDED, JUDGES
 from ragspan.judges.presets import PRESETS
 
@@ -94,7 +94,7 @@ def judges() -> None:
             key = f"{' or '.join(preset.keys)}: not set" + ("" if preset.needs_key else ", may not be needed")
         address = shown_url(preset.base_url) if preset.base_url is not None else preset.shown_address
         rows.append((f"{preset.name}:<model>", key, address))
-    rows += [(name, "", f"from the package {source}") for name, source in part_sources(JUDGES).items()]
+    rows += [(name, "", f"from the package {source}") for name, source in part_names(JUDGES).items()]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, key, address in rows:
         typer.echo(f"{name.ljust(widths[0])}  {key.ljust(widths[1])}  {address}".rstrip())

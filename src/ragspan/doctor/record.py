@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ragspan.addresses import cause_in, cause_of, shown_url
 from ragspan.application import own_exporters
 from ragspan.arguments import counted
-from ragspan.config import Settings, process_environment, variable
+from ragspan.config import DEFAULT_METRICS, Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.doctor import Finding
 from ragspan.engine import Dropped
@@ -54,7 +54,6 @@ _ADVICE = {
     "RateLimitError": "the provider takes no more requests for now: see its limits and your credit there",
 }
 """By the type of a judge's failure."""
-_GROUNDEDNESS = ("context_adherence", "faithfulness")
 
 
 def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Finding]:
@@ -221,7 +220,7 @@ def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: f
     if used.requests:
         price = "its price is not known" if used.usd is None else f"${used.usd:.6f}"
         found += f" (requests {used.requests}, tokens {used.input_tokens:,} in, {used.output_tokens:,} out; {price})"
-    misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
+    misjudged = [name for name in DEFAULT_METRICS if getattr(outcomes.get(name), "label", None) == "fail"]
     if misjudged:
         found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
         advice = "its scores will mislead: use a more capable model"
