@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ragspan import turns
+from ragspan.pauses import enable_turns, give_turn
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ def compute(seconds=0.002):
 
 
 def test_others_get_a_turn_after_a_stretch_of_computing_and_not_before(pauses):
-    turns.enable_turns()
-    turns.give_turn()
+    enable_turns()
+    give_turn()
     pauses.clear()
 
-    turns.give_turn()
+    give_turn()
     assert not pauses
 
     compute()
-    turns.give_turn()
+    give_turn()
     assert len(pauses) == 1
     assert 0 < pauses[0] < 0.001

@@ -18,12 +18,12 @@ from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
+from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
-from ragspan.throttled_log import ThrottledLog
 
 _WINDOW: Final = 100  # the latest answers, whose share is compared
 _LEAST_USUAL, _MOST_USUAL = 200, 2000  # answers before them that say what is usual
@@ -59,11 +59,6 @@ _ON_ALERT = Rule(
 )
 
 
-class _Watching(EmitHandle):
-    holds_scores = False
-    """Nobody pays a judge for this alone."""
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class AlertEmitter(ContentPolicy, ScoreEmitter):
     """Watches the share of failing answers.
@@ -91,7 +86,7 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
         self._log = ThrottledLog()
 
     def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
-        return _Watching(self.emit)
+        return EmitHandle(self.emit, holds_scores=False)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Count the answer, and tell if the share has left its range."""

@@ -24,13 +24,12 @@ from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.process import in_use
+from ragspan.process import in_use, log_line
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
-from ragspan.telemetry import Emitter, OTelEmitter, environment
+from ragspan.telemetry import Emitter, OTelEmitter, providers
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.throttled_log import log_line
 from ragspan.tools import ScoreWriter
 
 _LIST = Rule(
@@ -138,7 +137,7 @@ def configure(
             if address is not None
         ]
         is_ours = settings.enabled and not _application_has_provider()
-        exporters = environment.exporters("traces") if is_ours else []
+        exporters = providers.exporters("traces") if is_ours else []
         names = [entry.name.removeprefix("ragspan_") for entry in _entries()]
         answers = f"answers of {', '.join(names) or 'ragspan.capture'}"
         if settings.enabled and settings.sink is not None:
@@ -183,9 +182,9 @@ def _emitters(
     if chosen is None and variable("RAGSPAN_EMITTERS"):
         chosen = settings.emitters
     if chosen is None:
-        is_exported = backends or environment.exporter_names("traces") or _application_has_provider()
-        has_metrics = _is_set(otel_metrics.get_meter_provider()) or environment.exporter_names("metrics")
-        is_off = environment.why_no_spans() is not None
+        is_exported = backends or providers.exporter_names("traces") or _application_has_provider()
+        has_metrics = _is_set(otel_metrics.get_meter_provider()) or providers.exporter_names("metrics")
+        is_off = providers.why_no_spans() is not None
         chosen = ["otel"] if is_exported or is_off else ["otel", "console"] if has_metrics else ["console"]
     return (emitter_from(one, settings) if isinstance(one, str) else one for one in chosen)
 
@@ -208,7 +207,7 @@ def own_exporters(emitters: Sequence[Any], backends: Sequence[Any] = ()) -> list
     """
     found: list[SpanExporter] = [backend.span_exporter() for backend in backends]
     makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
-    if makes_own or environment.exporter_names("traces") or _application_has_provider():
+    if makes_own or providers.exporter_names("traces") or _application_has_provider():
         return found
     for writer in emitters:
         if needs_span(writer) and writer not in backends and hasattr(writer, "span_exporter"):
@@ -247,10 +246,10 @@ class _Providers(SpanProcessor):
         previous, self._batches = self._batches, list(map(BatchSpanProcessor, exporters))
         for batch in previous:
             batch.shutdown()  # type: ignore[no-untyped-call]
-        if environment.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
-            otel_metrics.set_meter_provider(environment.meter_provider(shutdown_on_exit=True))
-        if environment.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
-            _logs.set_logger_provider(environment.logger_provider(shutdown_on_exit=True))
+        if providers.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
+            otel_metrics.set_meter_provider(providers.meter_provider(shutdown_on_exit=True))
+        if providers.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
+            _logs.set_logger_provider(providers.logger_provider(shutdown_on_exit=True))
 
     def on_end(self, span: ReadableSpan) -> None:
         for batch in self._batches:
@@ -261,8 +260,7 @@ class _Providers(SpanProcessor):
             batch.shutdown()  # type: ignore[no-untyped-call]
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        flushed = [batch.force_flush(timeout_millis) for batch in self._batches]
-        return all(flushed)
+        return all([batch.force_flush(timeout_millis) for batch in self._batches])  # noqa: C419 - each of them
 
 
 # Integrations
@@ -315,9 +313,9 @@ def _places(emitter: Emitter) -> Iterator[str]:
         yield f"{emitter.name} at {shown_url(emitter.client.endpoint.url)}"
     elif not isinstance(emitter, OTelEmitter):
         yield type(emitter).__name__
-    elif environment.exporter_names("traces"):
-        for name in environment.exporter_names("traces"):
-            address = environment.endpoint("traces") if name.startswith("otlp") else None
+    elif providers.exporter_names("traces"):
+        for name in providers.exporter_names("traces"):
+            address = providers.endpoint("traces") if name.startswith("otlp") else None
             yield shown_url(address) if address else f"the exporter {name}"
     elif _is_set(trace.get_tracer_provider()):
         yield "the application's tracer provider"

@@ -61,6 +61,11 @@ def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
     return f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
+def counted(number: int, one: str, more: str | None = None, *, grouped: bool = False) -> str:
+    """`1 trace`, `1200 traces`, or grouped `1,200 traces`; `more` is what several are called, if not `one` with an s."""
+    return f"{f'{number:,}' if grouped else number} {one if number == 1 else more or f'{one}s'}"
+
+
 def texts_in(value: object) -> Iterator[str]:
     """All texts in the values of options, of which any may be a key."""
     if isinstance(value, str):

@@ -146,7 +146,7 @@ def worker(context: typer.Context) -> None:
     """Score the answers that other processes hand over: records from NATS JetStream, or traces where --otlp is given."""
     wanted = ["otlp" if any(one.startswith("--otlp") for one in context.args) else "nats"]
     if context.args == ["--help"]:
-        wanted = part_names("ragspan_worker") or wanted
+        wanted = list(part_names("ragspan_worker")) or wanted
     # Not INFO for all loggers: the judges' HTTP client logs every single request.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("ragspan").setLevel(logging.INFO)

@@ -17,7 +17,7 @@ from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import EnvironmentProviders, exporter_names
+from ragspan.telemetry.providers import EnvironmentProviders, exporter_names
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _LIKE_SETTINGS = (
@@ -41,12 +41,9 @@ def default_engine() -> ScoringEngine:
     """
     if isinstance(in_use.sink, ScoringEngine):
         return in_use.sink
-    if in_use.engine is None:
-        settings = Settings.from_environment()
-        with in_use.lock:
-            if in_use.engine is None:
-                in_use.engine = engine_from(settings)
-    engine: ScoringEngine = in_use.engine
+    with in_use.lock:
+        engine: ScoringEngine = in_use.engine or engine_from(Settings.from_environment())
+        in_use.engine = engine
     return engine
 
 

@@ -9,15 +9,10 @@ from typing import Any
 from ragspan.exceptions import ConfigurationError
 
 
-def part_sources(group: str) -> dict[str, str]:
+def part_names(group: str) -> dict[str, str]:
     """The names of all parts of a group, sorted, each with the distribution that registers it."""
     found = sorted(entry_points(group=group), key=lambda entry: entry.name)
     return {entry.name: entry.dist.name if entry.dist is not None else entry.value for entry in found}
-
-
-def part_names(group: str) -> list[str]:
-    """The names of all parts of a group, sorted."""
-    return list(part_sources(group))
 
 
 def load_part(group: str, name: str, missing: str) -> Any:

@@ -1,4 +1,4 @@
-"""Which answers are judged: conditions such as `tag=prod and latency>2s`, and a rate for each metric; or a share of the most doubtful.
+"""Which answers are judged: by conditions such as `tag=prod and latency>2s` with a rate for each metric, or by a share of them.
 
     judge_when   = statement (";" statement)*
     statement    = [metric ":"] (rate ["of" condition] | condition)
@@ -210,7 +210,7 @@ class _Reading:
         )
 
 
-# A share of the answers -------------------------------------------------------------------------------------------------
+# A share of the answers, where the embedded judge reads them all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

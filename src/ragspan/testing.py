@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragspan.arguments import SHARE
-from ragspan.counted import counted
+from ragspan.arguments import SHARE, counted
 from ragspan.exceptions import TableError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.outcomes import ScoredRecord

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry._logs import LogRecord
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.environment import exporter_names, providers_from_environment
+from ragspan.telemetry.providers import exporter_names, providers_from_environment
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_an_exporter_that_is_not_installed_is_an_error_that_says_what_there_is(s
 
 
 def test_an_endpoint_without_its_exporter_is_an_error_that_names_the_endpoint_and_the_extra(set_variables, monkeypatch):
-    monkeypatch.setattr("ragspan.telemetry.environment.entry_points", lambda **_: [])
+    monkeypatch.setattr("ragspan.telemetry.providers.entry_points", lambda **_: [])
     set_variables(EXPORTER_OTLP_ENDPOINT="http://localhost:4318")
 
     with pytest.raises(

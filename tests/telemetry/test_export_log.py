@@ -6,14 +6,14 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from servers.http import LocalHttp
 
-from ragspan.telemetry import environment
-from ragspan.telemetry.environment import exporters
-from ragspan.throttled_log import ThrottledLog
+from ragspan.process import ThrottledLog
+from ragspan.telemetry import providers
+from ragspan.telemetry.providers import exporters
 
 
 @pytest.fixture(autouse=True)
 def fresh_log(monkeypatch):
-    monkeypatch.setattr(environment, "_log", ThrottledLog())
+    monkeypatch.setattr(providers, "_log", ThrottledLog())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def texts(batch):
 def pause(queue):
     """Seconds until something is due; None if nothing waits."""
     due = queue.next_due()
-    return None if due is None else max(0, due - queue._clock())
+    return None if due == math.inf else max(0, due - queue._clock())
 
 
 def refuse_nothing(batch):

@@ -16,8 +16,8 @@ from traced_application import ids
 
 from ragspan.config import Settings
 from ragspan.defaults import engine_from
-from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan.telemetry.otel_context import suppressed
+from ragspan.telemetry.providers import EnvironmentProviders
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Calling .text")  # OpenInference does, for the attributes of its spans

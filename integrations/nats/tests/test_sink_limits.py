@@ -32,7 +32,7 @@ def as_user(broker, name, password):
 
 def test_a_full_stream_is_counted_as_such(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=5, discard="new")
-    sink = make_sink(broker, retry_timeout=1.0)
+    sink = make_sink(broker, retry_timeout=3.0)
     submit(sink, *records(20))
     assert len(stored_ids(broker)) == 5
     assert sink.stats().finished == 5

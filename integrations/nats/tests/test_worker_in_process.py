@@ -13,7 +13,7 @@ from waiting import until
 from worker_process import STREAM, publish
 
 from ragspan.config import Settings
-from ragspan.telemetry import environment
+from ragspan.telemetry import providers
 from ragspan_nats import worker as worker_module
 from ragspan_nats.settings import BrokerAccess, WorkerOptions
 from ragspan_nats.worker import WorkerStats
@@ -32,7 +32,7 @@ def judge():
 def telemetry(monkeypatch):
     """What the worker counts."""
     made = InMemoryTelemetry()
-    monkeypatch.setattr(environment, "meter_provider", lambda *_: made.meter_provider)
+    monkeypatch.setattr(providers, "meter_provider", lambda *_: made.meter_provider)
     return made
 
 

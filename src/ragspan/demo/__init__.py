@@ -20,7 +20,7 @@ from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.telemetry.console import ConsoleEmitter
-from ragspan.telemetry.environment import exporter_names
+from ragspan.telemetry.providers import exporter_names
 
 PROMPT = "Answer the question from the handbook.\n\n{context}\n\nQuestion: {question}"
 
@@ -50,7 +50,6 @@ class AnsweringFramework(Protocol):
 
     def answer(self, asked: Asked) -> str | None:
         """Return the framework's answer; None if a package that it needs is not installed."""
-        ...
 
 
 SCRIPT = (

@@ -30,7 +30,8 @@ from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from, metric_part
 from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
-from ragspan.telemetry.environment import SDK_IS_OFF, why_no_spans
+from ragspan.telemetry.providers import SDK_IS_OFF, why_no_spans
+from ragspan.telemetry.values import bounded
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _CONNECTING = 2.0  # seconds
@@ -220,8 +221,7 @@ def secrets_hider() -> Callable[[str], str]:
     def hide(words: str) -> str:
         for secret in secrets:
             words = words.replace(secret, "[secret]")
-        words = _CONTROL.sub(" ", _HIDDEN.sub("[secret]", words))
-        return words if len(words) <= _LONGEST_TEXT else words[: _LONGEST_TEXT - 1] + "…"
+        return bounded(_CONTROL.sub(" ", _HIDDEN.sub("[secret]", words)), _LONGEST_TEXT)
 
     return hide
 

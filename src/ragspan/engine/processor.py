@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ragspan.engine.process_end import is_multiprocessing_child, process_end, sigterm
 from ragspan.engine.record_queue import Item
-from ragspan.engine.stats import ShutdownReport
+from ragspan.engine.stats import EngineStats, ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
 from ragspan.engine.worker import ProcessorOptions, QueueWorker
-from ragspan.process import keep_inherited, watch_forks
+from ragspan.process import keep_inherited, log_line, watch_forks
 from ragspan.records import Capture
-from ragspan.throttled_log import log_line
 
 if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
@@ -81,6 +80,10 @@ class BackgroundProcessor(QueueWorker):
                 self._log.report("is over", "an answer came after the end of the process had begun, and is not scored")
         except RecursionError:  # there is no room on the stack, not even to count it
             self._queue.worker_sleeps = True  # perhaps nobody woke it; this takes no call
+
+    def stats(self) -> EngineStats:
+        """Where every submitted capture is; `finished` are those that are scored, or that the stream of a sink has. Takes no lock."""
+        return self._queue.stats
 
     def has_room(self, size: int) -> bool:
         """Whether a capture of this size can be submitted now and pushes out no other, for callers that can wait. Takes no lock."""

@@ -16,13 +16,13 @@ from ragspan.engine.budget import Budget
 from ragspan.engine.options import Options, with_named
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
-from ragspan.engine.stats import Dropped, EngineStats
+from ragspan.engine.stats import Dropped
 from ragspan.engine.worker import Work
 from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.outcomes import ScoredRecord
+from ragspan.process import ThrottledLog
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
-from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
@@ -164,10 +164,6 @@ class ScoringEngine(BackgroundProcessor):
             self._cancel(item)
             raise
         return ended.result()
-
-    def stats(self) -> EngineStats:
-        """Where every submitted capture is. Takes no lock."""
-        return self._queue.stats
 
     def _make_work(self, log: ThrottledLog) -> Work:
         from ragspan.engine.record_scorer import RecordScorer

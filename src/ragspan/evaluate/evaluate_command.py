@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from ragspan.arguments import counted
 from ragspan.config import settings_with
-from ragspan.counted import counted
 from ragspan.defaults import emitter_from
 from ragspan.engine.metric_outcome import about_response
 from ragspan.evaluate.evaluation import Evaluation, parts

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ragspan.counted import counted
+from ragspan.arguments import counted
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts
 from ragspan.judge_when import JudgeShare

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ragspan.arguments import SHARE, wrong
-from ragspan.counted import counted
+from ragspan.arguments import SHARE, counted, wrong
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.metrics.metric_catalogue import require_known

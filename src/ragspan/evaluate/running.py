@@ -24,8 +24,8 @@ from typing import Any, TextIO, TypeAlias, TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from ragspan.arguments import counted
 from ragspan.config import Settings
-from ragspan.counted import counted
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter

@@ -113,8 +113,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
 
     A `ReplyTooLarge` where it has more than the client reads.
     """
-    from ragspan.tools.delivery import Unavailable
-    from ragspan.tools.http import TOO_LARGE
+    from ragspan.tools.http import TOO_LARGE, Unavailable
 
     try:
         reply = client.call(method, path, **content)

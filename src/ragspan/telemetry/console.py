@@ -19,8 +19,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from ragspan.arguments import counted
 from ragspan.config import Settings
-from ragspan.counted import counted
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.content import ContentPolicy

@@ -6,24 +6,14 @@ score's evidence, for all metrics and judges. `Score.explanation` itself stays a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from ragspan.arguments import FLAG, SECONDS, Rule, choice
-from ragspan.config import (
-    DIMENSION_NAMES,
-    CaptureContent,
-    ContentPlace,
-    HiddenContent,
-    Settings,
-    SpanStyle,
-    hidden_content,
-)
+from ragspan.arguments import FLAG, Rule
+from ragspan.config import CaptureContent, ContentPlace, HiddenContent, Settings, hidden_content
 from ragspan.judges.judge_protocols import ClaimVerdict, Rating, Vote
 from ragspan.outcomes import Score
-from ragspan.records import RagRecord
-from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name
 
 MAX_DIMENSION_VALUES = 50
@@ -70,45 +60,6 @@ class ContentPolicy:
             return None
         text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
         return clean_name(text, _MAX_EXPLANATION_CHARS) if text else None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class EmitterOptions(ContentPolicy):
-    """The options of `OTelEmitter`."""
-
-    score_wait: float = 10.0
-    """Seconds that an answer's span waits for its scores at most. Scores that come later get evaluation spans of their own."""
-    spans: SpanStyle = "answer"
-    """`"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only adds
-    evaluation spans below the span that the answer ran under, for applications that are already traced. An answer that ran under
-    no span gets one, as with `"answer"`. If another instrumentation traces the answers as well, `"answer"` logs one warning."""
-    dimensions: Sequence[str] = ()
-    """Keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release, a prompt's
-    version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        choice(*get_args(SpanStyle)).check_fields(self, "spans")
-        SECONDS.check_fields(self, "score_wait")
-        DIMENSION_NAMES.check_fields(self, "dimensions")
-        self._known: dict[str, dict[str, None]] = {}
-
-    def dimensions_of(self, record: RagRecord) -> dict[str, str]:
-        """The attributes of spans and events for the dimensions: the record's values, as text."""
-        values = ((name, record.metadata.get(name)) for name in self.dimensions)
-        found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
-        return {f"{semconv.DIMENSION}{name}": clean_name(str(value)) for name, value in found}
-
-    def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
-        """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones."""
-        attributes = self.dimensions_of(record)
-        for name, value in attributes.items():
-            known = self._known.setdefault(name, {})
-            if len(known) < MAX_DIMENSION_VALUES:
-                known[value] = None
-            if value not in known:
-                attributes[name] = semconv.DIMENSION_OTHER
-        return attributes
 
 
 def without_quotes(score: Score) -> str | None:

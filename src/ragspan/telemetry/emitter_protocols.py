@@ -28,19 +28,15 @@ class AnswerHandle(Protocol):
     @property
     def span(self) -> SpanAnchor | None:
         """The answer's span, if this emitter started or found it. If not, the engine asks the next emitter."""
-        ...
 
     def finish(self, scored: ScoredRecord) -> None:
         """Take the outcomes. All metrics have ended, or the time for them is over."""
-        ...
 
     def late(self, scored: ScoredRecord) -> None:
         """Take only the outcomes that came after `finish`; `scored.late` is True."""
-        ...
 
     def abandon(self) -> None:
         """End what was started: there will be no outcomes."""
-        ...
 
 
 class Emitter(Protocol):
@@ -53,19 +49,15 @@ class Emitter(Protocol):
     @property
     def score_wait(self) -> float:
         """Seconds that `finish` waits for scores at most; 0 means that it does not wait."""
-        ...
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start this emitter's part of the answer, such as a span. Called before any judge is paid."""
-        ...
 
     def flush(self, timeout: float) -> bool:
         """Send what was emitted so far within `timeout` seconds; False if something may be left."""
-        ...
 
     def shutdown(self, timeout: float) -> None:
         """Close everything within `timeout` seconds; nothing is emitted afterwards."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +66,8 @@ class EmitHandle:
 
     emit: Callable[[ScoredRecord], object]
     span: SpanAnchor | None = None
+    holds_scores: bool = True
+    """False where nobody would pay a judge for this emitter alone."""
 
     def finish(self, scored: ScoredRecord) -> None:
         self.emit(scored)

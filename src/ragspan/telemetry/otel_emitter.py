@@ -9,28 +9,29 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
-from ragspan.arguments import has_methods
+from ragspan.arguments import SECONDS, choice, has_methods
+from ragspan.config import DIMENSION_NAMES, SpanStyle
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.process import watch_forks
+from ragspan.pauses import give_turn
+from ragspan.process import ThrottledLog, watch_forks
 from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
-from ragspan.telemetry.content import EmitterOptions
+from ragspan.telemetry.content import MAX_DIMENSION_VALUES, ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Engine
-from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid, span_context_of
-from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope
+from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope, why_no_spans
 from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, event_attributes, measured
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
-from ragspan.throttled_log import ThrottledLog
-from ragspan.turns import give_turn
 
 ANSWER_KINDS = {
     True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
@@ -50,13 +51,22 @@ _TRACED_TWICE = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OTelEmitter(EmitterOptions):
+class OTelEmitter(ContentPolicy):
     """Sends scores to OpenTelemetry: span attributes, log events and a histogram.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
+    score_wait: float = 10.0
+    """Seconds that an answer's span waits for its scores at most. Scores that come later get evaluation spans of their own."""
+    spans: SpanStyle = "answer"
+    """`"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only adds
+    evaluation spans below the span that the answer ran under, for applications that are already traced. An answer that ran under
+    no span gets one, as with `"answer"`. If another instrumentation traces the answers as well, `"answer"` logs one warning."""
+    dimensions: Sequence[str] = ()
+    """Keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release, a prompt's
+    version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`."""
     tracer_provider: TracerProvider | None = None
     """Takes the spans. None, as for the other two, means the global provider, also if it is set later."""
     meter_provider: MeterProvider | None = None
@@ -66,6 +76,10 @@ class OTelEmitter(EmitterOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        choice(*get_args(SpanStyle)).check_fields(self, "spans")
+        SECONDS.check_fields(self, "score_wait")
+        DIMENSION_NAMES.check_fields(self, "dimensions")
+        self._known: dict[str, dict[str, None]] = {}
         for name in ("tracer", "meter", "logger"):
             rule = has_methods(f"a provider, with a method get_{name}, or None", f"get_{name}").or_none()
             rule.check_fields(self, f"{name}_provider")
@@ -150,6 +164,23 @@ class OTelEmitter(EmitterOptions):
             self.unfinished[answer] = span
         return answer
 
+    def dimensions_of(self, record: RagRecord) -> dict[str, str]:
+        """The attributes of spans and events for the dimensions: the record's values, as text."""
+        values = ((name, record.metadata.get(name)) for name in self.dimensions)
+        found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
+        return {f"{semconv.DIMENSION}{name}": clean_name(str(value)) for name, value in found}
+
+    def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
+        """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones."""
+        attributes = self.dimensions_of(record)
+        for name, value in attributes.items():
+            known = self._known.setdefault(name, {})
+            if len(known) < MAX_DIMENSION_VALUES:
+                known[value] = None
+            if value not in known:
+                attributes[name] = semconv.DIMENSION_OTHER
+        return attributes
+
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other; True only if all succeeded. An exporter that hangs can exceed the time."""
         return flush_all(self.providers, timeout)
@@ -187,7 +218,7 @@ class _AnswerSpan:
         span = emitter.unfinished.pop(self, None)
         if span is not None:
             try:
-                set_within_limit(span, answer_attributes(scored, emitter))
+                set_within_limit(span, answer_attributes(scored, emitter, emitter.dimensions_of(scored.record)))
                 if scored.record.status == "error":
                     self._fail(span, scored.record, interval(scored.record)[1])
             finally:
@@ -276,7 +307,7 @@ class _AnswerSpan:
                 links=[Link(span_context_of(target))],
                 attributes=encodable(about),
             )
-            set_within_limit(span, evaluation_attributes(scored, metric, options))
+            set_within_limit(span, evaluation_attributes(scored, metric, options, options.dimensions_of(scored.record)))
             if isinstance(outcome, MetricFailure):
                 span.set_status(StatusCode.ERROR, error_type(outcome.error_type))
             span.end(end_time=ended_ns)
@@ -292,7 +323,9 @@ class _AnswerSpan:
                     timestamp=time.time_ns(),
                     context=context,
                     event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
-                    attributes=encodable(event_attributes(scored, metric, emitter)),
+                    attributes=encodable(
+                        event_attributes(scored, metric, emitter, emitter.dimensions_of(scored.record))
+                    ),
                 )
             if isinstance(outcome, Score):
                 for value, attributes in measured(metric, outcome, scored.asked):

@@ -12,7 +12,7 @@ from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
-from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.step_attributes import document_id, text_attributes
 from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
 
@@ -28,7 +28,7 @@ def annotator_kind(score: Score) -> str:
     return semconv.ANNOTATOR_CODE if kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
 
 
-def answer_attributes(scored: ScoredRecord, options: EmitterOptions) -> Attributes:
+def answer_attributes(scored: ScoredRecord, content: ContentPolicy, dimensions: Attributes) -> Attributes:
     """All attributes of the answer's span, the most important first."""
     record, found = scored.record, dict[str, object]()
     scores = {metric: outcome for metric, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
@@ -42,7 +42,7 @@ def answer_attributes(scored: ScoredRecord, options: EmitterOptions) -> Attribut
         semconv.CONTEXTS_UNKNOWN: record.contexts_unknown,
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,
-        **options.dimensions_of(record),
+        **dimensions,
         semconv.AGENT_NAME: clean_name(record.name) if record.is_agent else None,
         semconv.ASKED: scored.asked,
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
@@ -51,11 +51,11 @@ def answer_attributes(scored: ScoredRecord, options: EmitterOptions) -> Attribut
     found |= {f"{semconv.LABEL}{metric}": score.label for metric, score in scores.items()}
     for metric, score in scores.items():
         found |= _marks(metric, score)
-    found |= text_attributes(record.question, "inputs", options)
-    found |= text_attributes(record.response, "outputs", options)
-    found |= {f"{semconv.EXPLANATION}{metric}": options.explanation(score) for metric, score in scores.items()}
+    found |= text_attributes(record.question, "inputs", content)
+    found |= text_attributes(record.response, "outputs", content)
+    found |= {f"{semconv.EXPLANATION}{metric}": content.explanation(score) for metric, score in scores.items()}
     for metric, score in scores.items():
-        found[f"{semconv.CLAIMS}{metric}"] = claim_map(record, score, options)
+        found[f"{semconv.CLAIMS}{metric}"] = claim_map(record, score, content)
         found[f"{semconv.JUDGE_OF}{metric}"] = score.judge
         found |= {f"{semconv.DETAIL}{metric}.{name}": figure for name, figure in score.details.items()}
     for index, (metric, score) in enumerate(scores.items()):
@@ -63,17 +63,19 @@ def answer_attributes(scored: ScoredRecord, options: EmitterOptions) -> Attribut
     return found
 
 
-def evaluation_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Attributes:
+def evaluation_attributes(
+    scored: ScoredRecord, metric: str, content: ContentPolicy, dimensions: Attributes
+) -> Attributes:
     """The attributes of an outcome's own span, the most important first."""
     outcome, seconds = scored.outcomes[metric], scored.durations.get(metric)
     found: dict[str, object] = {
         **flat_outcome(metric, outcome),  # so that one query for the flat names finds late scores, too
-        **_evaluation_result(scored, metric, options, "spans"),
+        **_evaluation_result(scored, metric, content, dimensions, "spans"),
         semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000,
     }
     if isinstance(outcome, Score):
         found[f"{semconv.LABEL}{metric}"] = outcome.label
-        found[f"{semconv.CLAIMS}{metric}"] = claim_map(scored.record, outcome, options)
+        found[f"{semconv.CLAIMS}{metric}"] = claim_map(scored.record, outcome, content)
         found |= _openinference_copy(0, metric, outcome)
     return found
 
@@ -111,7 +113,9 @@ def _openinference_copy(index: int, metric: str, score: Score) -> dict[str, obje
     return {semconv.EVALUATION.format(index, name): fact for name, fact in facts.items()}
 
 
-def _evaluation_result(scored: ScoredRecord, metric: str, options: EmitterOptions, place: ContentPlace) -> Attributes:
+def _evaluation_result(
+    scored: ScoredRecord, metric: str, content: ContentPolicy, dimensions: Attributes, place: ContentPlace
+) -> Attributes:
     """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
     record, outcome = scored.record, scored.outcomes[metric]
     last = max(record.generations, key=lambda one: one.ended_ns, default=None)
@@ -120,7 +124,7 @@ def _evaluation_result(scored: ScoredRecord, metric: str, options: EmitterOption
         semconv.RECORD_ID: record.record_id,
         semconv.ASKED: scored.asked,
         semconv.GEN_AI_RESPONSE_ID: last and last.response_id,  # of the judged reply
-        **options.dimensions_of(record),
+        **dimensions,
     }
     if isinstance(outcome, MetricFailure):
         about[semconv.ERROR_TYPE] = error_type(outcome.error_type)
@@ -128,7 +132,7 @@ def _evaluation_result(scored: ScoredRecord, metric: str, options: EmitterOption
         about |= {
             semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-            semconv.GEN_AI_EVALUATION_EXPLANATION: options.explanation(outcome, place),
+            semconv.GEN_AI_EVALUATION_EXPLANATION: content.explanation(outcome, place),
             semconv.JUDGE: outcome.judge,
             semconv.PROMPT_VERSION: outcome.prompt_version,
             **_marks(metric, outcome),
@@ -136,12 +140,12 @@ def _evaluation_result(scored: ScoredRecord, metric: str, options: EmitterOption
     return about
 
 
-def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Attributes:
+def event_attributes(scored: ScoredRecord, metric: str, content: ContentPolicy, dimensions: Attributes) -> Attributes:
     """The outcome, a score or a failure, as an event."""
     judge = getattr(scored.outcomes[metric], "judge", None)
     # Log records with the same value are duplicates, and a worker of a fleet may score a record twice.
     uid = "/".join(filter(None, [scored.record.record_id, metric, judge]))
-    return {**_evaluation_result(scored, metric, options, "events"), semconv.LOG_RECORD_UID: uid}
+    return {**_evaluation_result(scored, metric, content, dimensions, "events"), semconv.LOG_RECORD_UID: uid}
 
 
 def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[float, Attributes]]:

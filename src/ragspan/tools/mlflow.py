@@ -9,22 +9,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.addresses import basic
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
+from ragspan.process import ThrottledLog
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
-from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Unavailable, WriteResult
 from ragspan.tools.http import Endpoint, HttpClient, Reply, session_for
 from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present, stable_id
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 __all__ = ["MLflowEmitter", "MLflowSpanExporter"]
 
@@ -191,7 +190,6 @@ class MLflowSpanExporter(RetryingSpanExporter):
 def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:
     """An exporter to one experiment, whose id is looked up when it is first needed: MLflow wants it in a header."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.trace.export import SpanExportResult
 
     session, log = session_for(server), ThrottledLog()
     exporter = OTLPSpanExporter(f"{server.url}/v1/traces", timeout=server.timeout, session=session)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from opentelemetry.sdk.trace.export import SpanExporter
 
 from ragspan.config import variable
 from ragspan.telemetry.values import clean_name
@@ -18,9 +19,6 @@ from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Writ
 from ragspan.tools.http import Endpoint, Reply, session_for
 from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExporter
 
 __all__ = ["PhoenixEmitter"]
 

@@ -9,49 +9,82 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+import sys
 import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Generic
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from opentelemetry import metrics
+from opentelemetry.metrics import MeterProvider, get_meter_provider
 
-from ragspan.backoff import backoff
-from ragspan.counted import counted
-from ragspan.process import watch_forks
+from ragspan.arguments import counted
+from ragspan.pauses import backoff
+from ragspan.process import ThrottledLog, watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import flush_spans, meter_of
 from ragspan.telemetry.values import encodable
-from ragspan.throttled_log import ThrottledLog
-from ragspan.tools.delivery import (
+from ragspan.tools.http import (
     BatchRejected,
     Delivered,
     DeliveryOptions,
     DeliveryStats,
-    DeliveryStatus,
-    DropReason,
-    Ending,
-    Entry,
     ExportError,
-    Item,
     SpanNotFound,
     Unavailable,
     WriteResult,
 )
 
-if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
-
-LAST_SECONDS = 10.0
-"""What a slow tool gets at the end of a shutdown for its replies, beyond the timeout."""
 _LONGEST_PAUSE = 10.0  # seconds between tries of a tool that is away, so that its return is noticed soon
 _MAX_RETRY_AFTER = 300.0  # seconds that a tool may ask to be left alone
 _HURRIED = 0.5  # seconds between tries of everything while a flush waits for it
 _SPANS_APART = 1.0  # seconds between two flushes of the spans, at least
 _SPAN_FLUSH = 5.0  # seconds that a try waits for one of them, at most
+
+DropReason: TypeAlias = Literal["no_span", "queue_bytes", "span_not_found", "unavailable", "failed", "shutdown"]
+"""Why an item was given up that nobody rejected: the last trouble, where its time ran out."""
+Ending: TypeAlias = tuple[Literal["delivered", "rejected", "dropped"], str | None]
+"""A result with its reason; a delivery has none."""
+Item = TypeVar("Item", bound=Any)
+"""One thing to send, with its `size`: about how many bytes it takes. It should hold what is sent and nothing else: it may wait."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Entry(Generic[Item]):
+    """An item with its state, at a sender. Items are numbered as they come, from 1."""
+
+    item: Item
+    number: int
+    due: float
+    """When it is tried next; it is given up when it `ends`."""
+    ends: float
+    max_batch_size: int = sys.maxsize
+    tries: int = 0
+    """Those that may have failed because of this item."""
+    trouble: DropReason = "unavailable"
+    """Why it is not delivered yet."""
+    in_flight: bool = False
+    ended: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStatus:
+    """Says what has become of the scores of one answer. May be asked from any thread; does no I/O."""
+
+    entries: Sequence[Entry[Any]]
+    is_lost: bool = False
+    """The scores were not taken in."""
+
+    def state(self) -> Literal["waiting", "span_not_found", "settled", "lost"]:
+        """What has become of all of them: one was given up; one is on its way; one looks for its span; all have ended."""
+        waiting = {entry.trouble for entry in self.entries if entry.ended is None}
+        ended = {entry.ended for entry in self.entries if entry.ended is not None}
+        if self.is_lost or any(how == "dropped" and why != "span_not_found" for how, why in ended):
+            return "lost"
+        return "settled" if not waiting else "span_not_found" if waiting == {"span_not_found"} else "waiting"
 
 
 class Sender(Generic[Item]):
@@ -89,7 +122,7 @@ class Sender(Generic[Item]):
         self._most_threads, self._follows_spans = threads, follows_spans
         self._clock, self._draw = clock, draw
         self._log = ThrottledLog()
-        self._deliveries = meter_of(meter_provider or metrics.get_meter_provider()).create_counter(
+        self._deliveries = meter_of(meter_provider or get_meter_provider()).create_counter(
             semconv.METRIC_DELIVERIES,
             unit="{score}",
             description="Scores that are done with: delivered to the tool, rejected by it, or dropped.",
@@ -119,13 +152,8 @@ class Sender(Generic[Item]):
             now = self._clock()
             for item in items:
                 self._last_number += 1
-                entry = Entry(
-                    item=item,
-                    number=self._last_number,
-                    due=now + options.linger,
-                    ends=now + options.retry_window,
-                    max_batch_size=options.batch_size,
-                )
+                due, ends = now + options.linger, now + options.retry_window
+                entry = Entry(item=item, number=self._last_number, due=due, ends=ends)
                 self._entries[entry.number] = entry
                 self._bytes += item.size
                 entries.append(entry)
@@ -177,7 +205,7 @@ class Sender(Generic[Item]):
         with self._changed:
             return is_sent() and self._lost() == lost
 
-    def shutdown(self, timeout: float, *, more: float = LAST_SECONDS) -> None:
+    def shutdown(self, timeout: float, *, more: float = 10.0) -> None:
         """Take nothing any more, send what is left within `timeout` seconds, and drop the rest.
 
         Args:
@@ -262,10 +290,9 @@ class Sender(Generic[Item]):
             if self._is_last_try and entry.ended is None:
                 self._end(entry, ("dropped", "shutdown"))
 
-    def next_due(self) -> float | None:
-        """When there is something to send or to give up; None if nothing waits."""
-        due = min((entry.due for entry in self._idle()), default=None)
-        return None if due is None else max(due, self._paused_until)
+    def next_due(self) -> float:
+        """When there is something to send or to give up; never if nothing waits."""
+        return max(min((entry.due for entry in self._idle()), default=math.inf), self._paused_until)
 
     def _end(self, entry: Entry[Item], ending: Ending) -> None:
         entry.ended = ending
@@ -329,7 +356,7 @@ class Sender(Generic[Item]):
                     if batch or has_news:  # a flush may wait for it; idle threads must not wake each other for ever
                         self._changed.notify_all()
                     if not batch and not self._is_over:
-                        self._changed.wait(_left(min(wait_until, self.next_due() or math.inf)))
+                        self._changed.wait(_left(min(wait_until, self.next_due())))
 
     def _flush_spans(self, seconds: float, *, is_due: bool = False) -> None:
         """Have the spans exported in a thread of its own: an exporter may hang. Whoever starts it says for how long all wait."""

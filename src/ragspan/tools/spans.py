@@ -7,17 +7,13 @@ reaches what waits here, though the SDK's own processors flush only as far as to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.telemetry.environment import exporter_of, hearing
-from ragspan.telemetry.providers import flush_as_well
-from ragspan.tools.delivery import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
+from ragspan.telemetry.providers import exporter_of, flush_as_well, hearing
+from ragspan.tools.http import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
 
 __all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]
 

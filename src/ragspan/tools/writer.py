@@ -23,9 +23,8 @@ from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import clean_name
-from ragspan.tools.delivery import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
-from ragspan.tools.http import Endpoint, HttpClient
-from ragspan.tools.sender import LAST_SECONDS, Sender
+from ragspan.tools.http import DeliveryOptions, DeliveryStats, Endpoint, HttpClient, WriteResult
+from ragspan.tools.sender import DeliveryStatus, Sender
 
 _LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
 _BYTES = 1500  # of an annotation without its explanation
@@ -88,7 +87,7 @@ class ScoreWriter(ContentPolicy, ScoreEmitter, ABC):
     """How many requests are made at the same time, of a tool that takes one annotation a request."""
 
     score_wait = 0.0  # other emitters need not wait for it
-    last_seconds: ClassVar[float] = LAST_SECONDS
+    last_seconds: ClassVar[float] = 10.0
     """How much longer than its timeout `shutdown` may take, where the tool is slow to answer."""
 
     def __post_init__(self) -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from opentelemetry.metrics import set_meter_provider
 
+from ragspan.arguments import counted
 from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, shown_address
 from ragspan.config import settings_with
-from ragspan.counted import counted
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:  # not loaded before they are needed

@@ -9,9 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, choice, instance
-from ragspan.backoff import Backoff
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
-from ragspan.engine import Dropped, DropReason, EngineStats
+from ragspan.engine import Dropped, DropReason
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
@@ -20,12 +19,12 @@ from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
 from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import without_texts
+from ragspan.pauses import Backoff, give_turn
+from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
-from ragspan.throttled_log import ThrottledLog
-from ragspan.turns import give_turn
 from ragspan_nats.message import BrokerMessage, message_of
 from ragspan_nats.settings import BrokerAccess, Stream
 
@@ -119,10 +118,6 @@ class NatsSink(BackgroundProcessor):
         )
         if enabled:
             import ragspan_nats.connection  # noqa: F401 - here, where nobody waits, rather than during the first requests
-
-    def stats(self) -> EngineStats:
-        """Where everything is that was submitted; `finished` are the records that the stream has. Takes no lock."""
-        return self._queue.stats
 
     def look_for_workers(self, timeout: float) -> tuple[bool | None, str]:
         """Ask the broker, for `timeout` seconds at most: whether a worker takes the records, None where that is not known; and in words."""

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import typer
 from opentelemetry.metrics import set_meter_provider
 
+from ragspan.arguments import counted
 from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, shown_address
 from ragspan.config import Settings, settings_with
-from ragspan.counted import counted
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine.sampling import draw
 from ragspan.engine.threads import DaemonThreads, Deadline
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.environment import exporter_names, providers_from_environment
+from ragspan.telemetry.providers import exporter_names, providers_from_environment
 from ragspan_receiver.grpc_server import GRPCServer
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
