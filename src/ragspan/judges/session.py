@@ -66,7 +66,7 @@ class JudgingSession:
     meter: list[Usage] | None = None
     """What the metric's requests took."""
     allowance: Callable[[Usage], Settle] | None = None
-    """Sets aside what a request of the metric is expected to take, whose `usd` is None if the price is not known. None is no limit.
+    """Sets aside what a request of the metric is expected to take, whose `usd` is None if the price is not known. None sets no limit.
 
     Raises `BudgetExhausted` if there is not enough left, and `JudgeError` if money is limited and the price is not known.
     """
