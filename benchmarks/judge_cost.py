@@ -14,7 +14,7 @@ one comes. "In common" is what all requests about an answer begin with, in every
 ragspan is asked in both of its modes, with three polls and with one. In the one request reasons are as long as it asks for: fifteen
 words for a claim, ten for a context.
 
-The last table is the price of 1,000 such answers with models of `ragspan.judges.prices`.
+The last table is the price of 1,000 such answers with models of `ragspan.judges.openai`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from rich.console import Console
 from rich.table import Table
 from serving.processes import HOST, running
 
-from ragspan.judges.prices import PRICES, PRICES_AS_OF, Price
+from ragspan.judges.openai import PRICES, PRICES_AS_OF
+from ragspan.judges.session import Price
 from ragspan.usage import Usage
 
 ANSWERS, QUICK_ANSWERS = 5, 2

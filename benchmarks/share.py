@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ragspan.engine.judge_share_decisions import DoubtThreshold
-from ragspan.evaluate.estimates import RateEstimate, Stratum, estimate_rate
+from ragspan.evaluate.summaries import RateEstimate, Stratum, estimate_rate
 from ragspan.judge_when import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

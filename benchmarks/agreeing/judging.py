@@ -11,7 +11,7 @@ from typing import TypeAlias
 from agreeing.judgements import Judgement, JudgementSet
 from ragspan.config import JudgeMode
 from ragspan.judges import Judge, LLMJudge, OpenAIJudge, OverlapJudge
-from ragspan.judges.session import JudgingSession, UsageMeter, judging, session_of
+from ragspan.judges.session import JudgingSession, judging, session_of
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
@@ -107,10 +107,10 @@ async def columns_of(
             on_answer()
             return found
 
-    meter = UsageMeter()
+    meter: list[Usage] = []
     with judging(JudgingSession(meter=meter)):
         rows = await asyncio.gather(*map(outcomes_of, judgements))
-    return [_column(metric, [row[place] for row in rows]) for place, metric in enumerate(wanted)], meter.total
+    return [_column(metric, [row[place] for row in rows]) for place, metric in enumerate(wanted)], sum(meter, Usage())
 
 
 def _column(metric: Metric, outcomes: Sequence[Outcome]) -> Column:

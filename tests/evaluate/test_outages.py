@@ -25,6 +25,7 @@ ROWS = [{"id": f"r{number}", "question": "q", "contexts": ["It rains."], "answer
 def quick(monkeypatch):
     """Pauses of hundredths of a second."""
     monkeypatch.setattr(running, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(running, "_SUSPECT", 0.5)
     monkeypatch.setattr(requests, "_PAUSE", 0.2)
 
 

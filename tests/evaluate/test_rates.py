@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan.evaluate.estimates import (
+from ragspan.evaluate.summaries import (
     LEAST_LABELS,
     RateEstimate,
     Stratum,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragspan.evaluate.estimates import Stratum, estimate_rate
+from ragspan.evaluate.summaries import Stratum, estimate_rate
 
 RULES = Path(__file__).parents[2] / "docs" / "grafana" / "alerts.yaml"
 RATES = ("estimate", "lower", "upper", "answers", "labels")

@@ -12,9 +12,9 @@ CONTEXTS = [
 
 
 def texts(claims, response=RESPONSE, contexts=CONTEXTS):
-    for place in locate(claims, response, contexts):
-        said = None if place.response is None else response[slice(*place.response)]
-        yield said, [contexts[at.context][at.start : at.end] for at in place.contexts]
+    for sentence, supports in locate(claims, response, contexts):
+        said = None if sentence is None else response[slice(*sentence)]
+        yield said, [contexts[at.context][at.start : at.end] for at in supports]
 
 
 def test_a_claim_stands_where_most_of_its_words_are():

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.prices import Price, price_of
+from ragspan.judges import Price
+from ragspan.judges.openai import price_of
 from ragspan.usage import Usage
 
 MINI = Price(0.15, 0.60, cached_input=0.075)

@@ -8,7 +8,7 @@ import pytest
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import named_judge
-from ragspan.judges.session import JudgingSession, UsageMeter, judging
+from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
 from ragspan.outcomes import MetricFailure, NotApplicable
 from ragspan.records import RagRecord
@@ -117,12 +117,12 @@ async def test_minicheck_is_asked_about_a_document_and_each_claim(named, fake_op
 async def test_granite_guardian_says_yes_where_text_is_not_grounded(named, fake_openai, record, form, score, supported):
     replies(fake_openai, {"": form.format(score)}, usage={"prompt_tokens": 7, "completion_tokens": 3})
 
-    meter = UsageMeter()
+    meter = []
     with judging(JudgingSession(meter=meter)):
         [verdict] = await named("granite-guardian").verify_claims(record, CLAIMS[:1])
 
     assert verdict.supported is supported
-    assert (meter.total.requests, meter.total.input_tokens) == (1, 7)
+    assert [(used.requests, used.input_tokens) for used in meter] == [(1, 7)]
     [request] = fake_openai.requests
     assert request["messages"] == [
         {"role": "user", "content": "Where does it end?"},

@@ -9,7 +9,7 @@ import pytest
 from ragspan.judges import OverlapJudge
 from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, Faithfulness
-from ragspan.metrics.causes import unseen_documents
+from ragspan.metrics.evidence import unseen_documents
 from ragspan.outcomes import Cause
 from ragspan.records import Background, Generation, RagRecord, Reranking, Retrieval, RetrievedContext
 
@@ -112,7 +112,7 @@ WITHOUT_ID = replace(FEES, id=None)
 def test_what_the_model_did_not_see_or_saw_in_part(context, found, unseen):
     record = RagRecord(question="?", contexts=(context,), response="!", retrievals=(search(*found),))
 
-    assert [(document.text, document.is_cut) for document in unseen_documents(record)] == unseen
+    assert [(text, lost.kind == "cut") for text, lost in unseen_documents(record)] == unseen
 
 
 # What models read, and what they may not read
@@ -133,7 +133,7 @@ def call(*texts):
 def test_a_document_whose_words_stand_in_a_prompt_is_never_lost(dropped, held):
     unseen = unseen_documents(replace(dropped, **held))
 
-    lost = [document.text for document in unseen if not document.is_cut]
+    lost = [text for text, cause in unseen if cause.kind == "lost_before_prompt"]
     assert FEES.text not in lost
     assert WEATHER.text in lost
 
@@ -143,4 +143,4 @@ def test_of_a_document_that_a_prompt_holds_in_part_the_rest_was_cut_off(dropped)
     prompt = call(f"Summarise: {FEES.text}")
     record = replace(dropped, retrievals=(search(SETTLED, whole),), rerankings=(), generations=(prompt,))
 
-    assert [document.is_cut for document in unseen_documents(record)] == [True]
+    assert [cause.kind for _, cause in unseen_documents(record)] == ["cut"]

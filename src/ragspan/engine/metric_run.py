@@ -23,7 +23,7 @@ from ragspan.engine.metric_outcome import outcome_of
 from ragspan.engine.options import Options
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
-from ragspan.judges.session import JudgingSession, UsageMeter, judging
+from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.process import ThrottledLog
@@ -136,7 +136,7 @@ class MetricRun:
         self.task: asyncio.Task[Any] | None = None
         budget = runner.parts.budget
         self._allowance = None if budget is None else Allowance(budget)
-        self._meter = UsageMeter()
+        self._meter: list[Usage] = []
         self._timer: asyncio.TimerHandle | None = None
         self._began = time.perf_counter()
 
@@ -166,8 +166,9 @@ class MetricRun:
             return
         self.seconds = time.perf_counter() - self._began
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
-        if self._meter.total != Usage():
-            self.usage = self._meter.total
+        spent = sum(self._meter, Usage())
+        if spent != Usage():
+            self.usage = spent
             if ended.usage is None:
                 ended = replace(ended, usage=self.usage)
         self.outcome = ended
@@ -187,7 +188,8 @@ class MetricRun:
     def _task(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
-        with suppressed(), judging(replace(self._session, meter=self._meter, allowance=self._allowance)):
+        limit = None if self._allowance is None else self._allowance.reserve
+        with suppressed(), judging(replace(self._session, meter=self._meter, allowance=limit)):
             return asyncio.get_running_loop().create_task(work)
 
     async def _work(self) -> None:

@@ -32,26 +32,6 @@ _Project: TypeAlias = Annotated[Text, Option(help="Of the tool; MLflow's experim
 _Json: TypeAlias = Annotated[File, Option(metavar="FILE", help="The figures for a program.")]
 _from = partial(Option, "--from", metavar="TOOL")
 _output = partial(Option, "--output", "-o", metavar="FILE.jsonl")
-_Share: TypeAlias = Annotated[
-    Text, Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random.")
-]
-_Compare: TypeAlias = Annotated[
-    File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, here and in the report.")
-]
-_By: TypeAlias = Annotated[
-    Texts, Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once.")
-]
-_Mean: TypeAlias = Annotated[
-    Texts,
-    Option(
-        "--fail-under", metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."
-    ),
-]
-_Passing: TypeAlias = Annotated[
-    Texts,
-    Option("--min-passing", metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes."),
-]
-_Lowest: TypeAlias = Annotated[Texts, Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")]
 _ENOUGH = "Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped."
 
 
@@ -67,19 +47,37 @@ def evaluate(
     label_column: Annotated[Text, Option(help="What people say of some responses: see ragspan agree.")] = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    judge_share: _Share = None,
+    judge_share: Annotated[
+        Text,
+        Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random."),
+    ] = None,
     limit: Annotated[int | None, Option(metavar="N", help="Only the first rows.", min=1)] = None,
     output: Annotated[
         File, _output(help="The rows with their scores; without --resume they replace an earlier result.")
     ] = None,
     resume: Annotated[bool, Option("--resume", help="Continue an earlier run, and judge again what failed.")] = False,
     report: Annotated[File, Option(metavar="FILE.html", help="A report to look at.")] = None,
-    compare: _Compare = None,
-    by: _By = None,
+    compare: Annotated[
+        File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, here and in the report.")
+    ] = None,
+    by: Annotated[
+        Texts,
+        Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once."),
+    ] = None,
     json: _Json = None,
-    mean: _Mean = None,
-    passing: _Passing = None,
-    none_below: _Lowest = None,
+    mean: Annotated[
+        Texts,
+        Option(
+            "--fail-under", metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."
+        ),
+    ] = None,
+    passing: Annotated[
+        Texts,
+        Option(
+            "--min-passing", metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes."
+        ),
+    ] = None,
+    none_below: Annotated[Texts, Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")] = None,
     min_scored: Annotated[float | None, Option(metavar="SHARE", min=0, max=1, help=_ENOUGH)] = None,
     to_trace: Annotated[bool, Option("--to-trace", help="With --from: send each score to its answer's span.")] = False,
 ) -> None:

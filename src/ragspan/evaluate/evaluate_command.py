@@ -25,7 +25,7 @@ from ragspan.evaluate.report import compare, write_report
 from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.scoring import evaluate, metrics_of
 from ragspan.evaluate.sources import StoredAnswer, row_of, stored_answers
-from ragspan.evaluate.tool_data_sets import KEY, data_set_of
+from ragspan.evaluate.tool_data_sets import KEY, add_rows, data_set_of
 from ragspan.evaluate.written_files import replacing, require_apart, require_jsonl
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import ScoredRecord
@@ -171,7 +171,7 @@ def collect_failures(options: Namespace) -> str:
         raise ConfigurationError("say where they go: --output FILE.jsonl, or --to phoenix:NAME or mlflow:NAME")
     found = _failures_in(ResultFile(options.data)) if stored is None else _stored_failures(stored)
     rows = list({row[KEY]: row for row in found}.values())
-    added = _add_to_file(options.output, rows) if data_set is None else data_set.add(rows)
+    added = _add_to_file(options.output, rows) if data_set is None else add_rows(*data_set, rows)
     there = len(rows) - added
     answers = counted(len(rows), "failing answer", grouped=True)
     known = f", {there:,} of which were there already" if there else ""

@@ -21,9 +21,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ragspan.arguments import counted
-from ragspan.evaluate.estimates import LEAST_LABELS
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
-from ragspan.evaluate.summaries import MetricSummary, MetricTally, named_counts
+from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts
 from ragspan.judge_when import JudgeShare
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES
@@ -258,11 +257,9 @@ def _cells(one: MetricSummary, *numbers: float | None) -> list[str]:
 def text_table(*headings: str) -> Table:
     """An empty table of Rich's."""
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, heading in enumerate(headings):
-        is_metric = heading == "metric"
-        found.add_column(
-            heading, justify="left" if is_metric or not place else "right", no_wrap=is_metric, overflow="fold"
-        )
+    for heading in headings:
+        is_left = heading in {"metric", headings[0]}
+        found.add_column(heading, justify="left" if is_left else "right", no_wrap=heading == "metric", overflow="fold")
     return found
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragspan.evaluate.estimates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels, wilson_interval
 from ragspan.evaluate.evaluation import Evaluation, text_table
+from ragspan.evaluate.summaries import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels, wilson_interval
 from ragspan.outcomes import Label, Score
 
 _CLOSE: Final = 0.05

@@ -49,8 +49,8 @@ _LASTING = frozenset({401, 402, 403, 404, 407})
 """HTTP statuses that time does not change: the key, the money, the model's name."""
 _TOO_MANY = 429
 _LONGEST_PAUSE = 10.0  # seconds before a row asks again a judge that is away
-_MOST_IN_VAIN = 3
-"""Attempts of a row while others are answered, then it is the row that the judge cannot take."""
+_MOST_IN_VAIN, _SUSPECT = 3, 60.0
+"""Attempts of a row while others are answered, then it is the row that the judge cannot take; and seconds from the first of them on."""
 
 
 @dataclass(kw_only=True)
@@ -115,6 +115,7 @@ class Run:
                 if isinstance(outcome, MetricFailure) and outcome.outage and outcome.status not in _LASTING:
                     answered_at, patience = self._answered[name]
                     in_vain += answered_at > failed_at and outcome.status != _TOO_MANY
+                    patience = min(patience, _SUSPECT) if in_vain else patience
                     if in_vain < _MOST_IN_VAIN and now - answered_at < patience and now - began < patience:
                         left = [*left, name]
                         self.outage = f"waiting for the judge of {name} ({outcome.error_type}: {outcome.message[:200]})"

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ragspan.arguments import with_article
 from ragspan.evaluate.rows import RUN
-from ragspan.evaluate.tool_data_sets import data_set_of
+from ragspan.evaluate.tool_data_sets import data_set_of, stored_rows
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
@@ -49,7 +49,7 @@ class Table:
 def table_of(data: Any) -> Table:
     """The table that the data are, or a `TableError`."""
     if isinstance(data, str) and (data_set := data_set_of(data)) is not None:
-        return _table(data_set.rows())
+        return _table(stored_rows(*data_set))
     if isinstance(data, (str, os.PathLike)):
         return _file_table(data)
     if hasattr(data, "itertuples"):  # a frame of pandas

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from ragspan.evaluate.sources import asked
 from ragspan.exceptions import TableError
@@ -27,48 +27,41 @@ _Parts: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 """The inputs, the outputs, and all else of a row."""
 
 
-class DataSet:
-    """A data set in a tool, `phoenix` or `mlflow`."""
-
-    def __init__(self, tool: str, name: str) -> None:
-        self.tool, self.name = tool, name
-        is_phoenix = tool == "phoenix"
-        self._server = phoenix_server if is_phoenix else tracking_server
-        self._stored = _phoenix_rows if is_phoenix else _mlflow_rows
-        self._send = _add_to_phoenix if is_phoenix else _add_to_mlflow
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Its rows, as a table has them; a `TableError` if the tool cannot be read, or has no such data set."""
-        with contextlib.closing(HttpClient(self._server(timeout=_PATIENCE))) as client:
-            identifier, found = self._stored(client, self.name)
-        if identifier is None:
-            raise TableError(f"{self.tool} has no data set {self.name!r}")
-        yield from found
-
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> int:
-        """Add the rows whose keys are not there; makes the data set if there is none. Returns how many were added.
-
-        Raises:
-            TableError: the tool cannot be read or written; the rows before are there, and another try adds the rest.
-        """
-        with contextlib.closing(HttpClient(self._server(timeout=_PATIENCE))) as client:
-            identifier, found = self._stored(client, self.name)
-            known = {row.get(KEY) for row in found}
-            new = [row for row in rows if row[KEY] not in known]
-            for first in range(0, len(new), _AT_ONCE):
-                parts: list[_Parts] = []
-                for row in new[first : first + _AT_ONCE]:
-                    rest = dict(row)
-                    inputs = {name: rest.pop(name) for name in ("question", "contexts")}
-                    parts.append((inputs, {"response": rest.pop("response")}, rest))
-                identifier = self._send(client, self.name, identifier, parts)
-            return len(new)
-
-
-def data_set_of(name: str) -> DataSet | None:
-    """The data set that a name such as `phoenix:failures` means; None for any other name."""
+def data_set_of(name: str) -> tuple[str, str] | None:
+    """The tool and the data set that a name such as `phoenix:failures` means; None for any other name."""
     found = re.fullmatch(r"(phoenix|mlflow):(?!//)(.+)", name)
-    return DataSet(found[1], found[2]) if found else None
+    return (found[1], found[2]) if found else None
+
+
+def stored_rows(tool: str, name: str) -> Iterator[dict[str, Any]]:
+    """Its rows, as a table has them; a `TableError` if the tool cannot be read, or has no such data set."""
+    server, stored, _ = _TOOLS[tool]
+    with contextlib.closing(HttpClient(server(timeout=_PATIENCE))) as client:
+        identifier, found = stored(client, name)
+    if identifier is None:
+        raise TableError(f"{tool} has no data set {name!r}")
+    yield from found
+
+
+def add_rows(tool: str, name: str, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Add the rows whose keys are not there; makes the data set if there is none. Returns how many were added.
+
+    Raises:
+        TableError: the tool cannot be read or written; the rows before are there, and another try adds the rest.
+    """
+    server, stored, send = _TOOLS[tool]
+    with contextlib.closing(HttpClient(server(timeout=_PATIENCE))) as client:
+        identifier, found = stored(client, name)
+        known = {row.get(KEY) for row in found}
+        new = [row for row in rows if row[KEY] not in known]
+        for first in range(0, len(new), _AT_ONCE):
+            parts: list[_Parts] = []
+            for row in new[first : first + _AT_ONCE]:
+                rest = dict(row)
+                inputs = {name: rest.pop(name) for name in ("question", "contexts")}
+                parts.append((inputs, {"response": rest.pop("response")}, rest))
+            identifier = send(client, name, identifier, parts)
+        return len(new)
 
 
 def _phoenix_rows(client: HttpClient, name: str) -> tuple[str | None, _Rows]:
@@ -122,3 +115,10 @@ def _add_to_mlflow(client: HttpClient, name: str, identifier: str | None, rows: 
         records.append({"inputs": {**inputs, KEY: rest[KEY]}, "outputs": outputs, "tags": tags})
     asked(client, "mlflow", "POST", f"{_MLFLOW}/{identifier}/records", json={"records": json.dumps(records)})
     return str(identifier)
+
+
+_TOOLS: Final[Mapping[str, tuple[Callable[..., Any], ...]]] = {
+    "phoenix": (phoenix_server, _phoenix_rows, _add_to_phoenix),
+    "mlflow": (tracking_server, _mlflow_rows, _add_to_mlflow),
+}
+"""Where the server is, what reads a data set, and what adds rows to it."""

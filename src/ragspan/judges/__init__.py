@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
-    from ragspan.judges.prices import Price
     from ragspan.judges.screen import OverlapJudge
+    from ragspan.judges.session import Price
     from ragspan.judges.small_judges import SmallJudge
 
 __all__ = [
@@ -67,7 +67,7 @@ _LOADED_AT_FIRST_USE = {
     "LLMJudge": "llm",
     "OpenAIJudge": "openai",
     "OverlapJudge": "screen",
-    "Price": "prices",
+    "Price": "session",
     "SmallJudge": "small_judges",
     "named_judge": "judge_catalogue",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ragspan.text.keys import is_content, keys, readable
@@ -23,17 +23,13 @@ class ContextPlace(NamedTuple):
     end: int
 
 
-class ClaimPlaces(NamedTuple):
-    """The places of one claim."""
+def locate(
+    claims: Sequence[str], response: str, contexts: Sequence[str]
+) -> Iterator[tuple[tuple[int, int] | None, list[ContextPlace]]]:
+    """Of each claim where the sentence of the response begins and ends that has most of its words, None where none has half of them.
 
-    response: tuple[int, int] | None
-    """Where its sentence begins and ends; None where no sentence has half of its words."""
-    contexts: tuple[ContextPlace, ...] = ()
-    """The sentence with most of its words, and one with most of the others."""
-
-
-def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> list[ClaimPlaces]:
-    """The places of each claim; a claim goes to the sentence that has most of its words, if any has half of them."""
+    And the sentence of the contexts with most of its words, and one with most of the others.
+    """
     said = list(places_of(response[:_MOST_OF_RESPONSE]))
     own = [_words(response[start:end]) for start, end in said]
     shown: list[ContextPlace] = []
@@ -42,7 +38,6 @@ def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> lis
         shown += [ContextPlace(index, start, end) for start, end in places_of(text[: max(left, 0)])]
         left -= len(text)
     held = [_words(contexts[place.context][place.start : place.end]) for place in shown]
-    found = []
     for words in map(_words, claims):
         place, missing = _closest(words, own), words
         parts: list[ContextPlace] = []
@@ -50,8 +45,7 @@ def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> lis
             if missing and (part := _closest(missing, held)) is not None:
                 parts.append(shown[part])
                 missing -= held[part]
-        found.append(ClaimPlaces(None if place is None else said[place], tuple(parts)))
-    return found
+        yield None if place is None else said[place], parts
 
 
 def _words(text: str) -> frozenset[str]:

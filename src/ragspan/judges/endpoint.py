@@ -148,14 +148,10 @@ class Endpoint:
             kind = "InvalidResponse" if isinstance(error, _ReportedError) else type(error).__name__
             words = self._with_advice(error, redacted_message(error, texts, secrets=[key, *self._secrets]))
             raise JudgeError(kind, words, outage=is_outage(error), status=status_of(error)) from None
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a header of other signs; a body that is not JSON, or nests too deep
-            message = (
-                f"the request cannot be sent, or its answer cannot be read ({type(error).__name__}): check base_url"
-            )
-            raise JudgeError("InvalidResponse", f"{message} and the key", outage=True) from None
+        # A header of other signs; a body that is not JSON, or nests too deep.
+        except (ValueError, RecursionError) as error:
+            words = f"the request cannot be sent, or its answer cannot be read ({type(error).__name__})"
+            raise JudgeError("InvalidResponse", f"{words}: check base_url and the key", outage=True) from None
 
     def _with_advice(self, error: Exception, message: str) -> str:
         """The message and what to do about the error, where the endpoint's words do not say it."""

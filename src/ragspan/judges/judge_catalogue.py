@@ -16,7 +16,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
 from ragspan.judges.presets import PRESETS
-from ragspan.judges.prices import Price
+from ragspan.judges.session import Price
 
 if TYPE_CHECKING:
     from ragspan.judges.judge_protocols import Judge

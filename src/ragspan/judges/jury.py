@@ -14,7 +14,6 @@ from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 
 _T = TypeVar("_T")
-_METHODS = ("vote_adherence", "rate_completeness")
 _log = ThrottledLog()
 
 
@@ -41,7 +40,7 @@ class Jury:
         Rule("two or more, in a list", lambda count: count > 1).check("the number of judges", len(judges))
         for position, judge in enumerate(judges):
             words = "a judge, with methods vote_adherence and rate_completeness"
-            has_methods(words, *_METHODS).check(f"judges[{position}]", judge)
+            has_methods(words, "vote_adherence", "rate_completeness").check(f"judges[{position}]", judge)
         object.__setattr__(self, "judges", judges)
 
     @property

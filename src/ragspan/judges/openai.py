@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
@@ -12,12 +13,42 @@ from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, ChatEndpoint
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.llm_judge import LLMJudge
 from ragspan.judges.presets import PRESETS
-from ragspan.judges.prices import Price, price_of
+from ragspan.judges.session import Price
 
 if TYPE_CHECKING:
     from openai import Omit
 
 _FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))
+
+
+PRICES_AS_OF: Final = "2026-06"
+_PRICES: Final = """\
+gpt-4o 2.50 10.00 1.25
+gpt-4o-2024-05-13 5.00 15.00
+gpt-4o-mini 0.15 0.60 0.075
+gpt-4.1 2.00 8.00 0.50
+gpt-4.1-mini 0.40 1.60 0.10
+gpt-4.1-nano 0.10 0.40 0.025
+gpt-5 1.25 10.00 0.125
+gpt-5-mini 0.25 2.00 0.025
+gpt-5-nano 0.05 0.40 0.005
+gpt-5.1 1.25 10.00 0.125
+gpt-5.2 1.75 14.00 0.175
+gpt-5.4 2.50 15.00 0.25
+gpt-5.4-mini 0.75 4.50 0.075
+gpt-5.4-nano 0.20 1.25 0.02
+gpt-5.5 5.00 30.00 0.50
+o3 2.00 8.00 0.50
+o3-mini 1.10 4.40 0.55
+o4-mini 1.10 4.40 0.275
+"""
+"""Of likely judges, with standard processing, or the last ones of older models: input, output, and input from the cache."""
+PRICES: Final[Mapping[str, Price]] = {
+    name: Price(*map(float, amounts)) for name, *amounts in map(str.split, _PRICES.splitlines())
+}
+"""By the model's name, without a date."""
+_HOSTS: Final = ("api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+"""Azure's global deployments cost what OpenAI takes; at other hosts, OpenAI's regional ones as well, prices differ."""
 
 
 class OpenAIJudge(LLMJudge):
@@ -101,3 +132,15 @@ class OpenAIJudge(LLMJudge):
             mode=mode,
             price=price or price_of(model, urlsplit(address).hostname),
         )
+
+
+def price_of(model: str, host: str | None = None) -> Price | None:
+    """The price of one of OpenAI's models at this host, from the table; None if it is not known.
+
+    A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date. A deployment at
+    Azure has one if it is named after its model. Without a host it is OpenAI's own.
+    """
+    host = (host or _HOSTS[0]).lower()
+    if host != _HOSTS[0] and not host.endswith(_HOSTS[1:]):
+        return None
+    return PRICES.get(model) or PRICES.get(re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model))

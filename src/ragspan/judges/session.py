@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from ragspan.judges.prices import Price
+from ragspan.arguments import number
+from ragspan.judges.judge_protocols import Named
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -22,31 +23,38 @@ Settle: TypeAlias = Callable[[Usage], None]
 """Puts what a request took in place of what was set aside for it. Only the first call counts."""
 
 
-class Allowance(Protocol):
-    def reserve(self, expected: Usage) -> Settle:
-        """Set aside what a request is expected to take; `expected.usd` is None if the price is not known.
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens of a model.
 
-        Raises `BudgetExhausted` if there is not enough left, and `JudgeError` if money is limited and the price is not known.
-        """
-        ...
+    Raises:
+        ConfigurationError: a price is not a number, or below 0.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """For input from the provider's prompt cache; with None it costs as much as other input."""
+
+    def __post_init__(self) -> None:
+        dollars = number("a number of dollars, 0 or more", lambda value: value >= 0).or_none()
+        for name in ("input", "output", "cached_input"):
+            dollars.check(f"a price's {name}", getattr(self, name))
+
+    def of(self, usage: Usage) -> float:
+        """The cost of this usage in US dollars."""
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        dollars = (usage.input_tokens - cached) * self.input + cached * cached_price + usage.output_tokens * self.output
+        return dollars / 1_000_000
 
 
 @runtime_checkable
-class Spender(Protocol):
+class Spender(Named, Protocol):
     """A judge whose requests cost money: it asks the allowance before each. Its price is None if it is not known."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
     def price(self) -> Price | None: ...
-
-
-@dataclass(slots=True)
-class UsageMeter:
-    """Adds up what was spent while it was open."""
-
-    total: Usage = Usage()  # noqa: RUF009 - cannot be changed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,10 +63,13 @@ class JudgingSession:
 
     record: RagRecord | None = None
     """None before the first question, if a program opens a session without a record."""
-    meter: UsageMeter | None = None
-    """The metric's."""
-    allowance: Allowance | None = None
-    """The metric's; None means no limit."""
+    meter: list[Usage] | None = None
+    """What the metric's requests took."""
+    allowance: Callable[[Usage], Settle] | None = None
+    """Sets aside what a request of the metric is expected to take, whose `usd` is None if the price is not known. None sets no limit.
+
+    Raises `BudgetExhausted` if there is not enough left, and `JudgeError` if money is limited and the price is not known.
+    """
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     """What is prepared for the record, for all of its metrics."""
 
@@ -106,10 +117,10 @@ def session_of(record: RagRecord) -> JudgingSession:
 def report_usage(usage: Usage) -> None:
     """Add what a request took to the open meter, if there is one."""
     if (meter := _current.get().meter) is not None:
-        meter.total += usage
+        meter.append(usage)
 
 
 def reserve(expected: Usage) -> Settle:
-    """Set aside what a request is expected to take, if an allowance limits it; errors as `Allowance.reserve`."""
+    """Set aside what a request is expected to take, if an allowance limits it; errors as there."""
     allowance = _current.get().allowance
-    return allowance.reserve(expected) if allowance is not None else lambda _: None
+    return allowance(expected) if allowance is not None else lambda _: None

@@ -7,9 +7,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from ragspan.judges.judge_catalogue import judge_part
-from ragspan.judges.judge_protocols import Judge, Verifier
-from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, compared, is_judged_anyway, scored_share
+from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, compared, is_judged_anyway, scored_share, with_causes
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -46,17 +45,13 @@ class Faithfulness(JudgedMetric[Judge]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
 
-    def verdicts_by(self) -> Verifier:
-        """Who gives the verdicts on the judge's claims."""
-        return self.judge
-
     async def evaluate(self, record: RagRecord) -> Outcome:
         claims = await self.judge.extract_claims(record)
         without_documents = screen_contexts(record)
         if not claims:
             return without_documents or NotApplicable(reason="no_claims")
-        verdicts = []
-        found = one_each(await self.verdicts_by().verify_claims(record, claims), len(claims), "claims")
+        verdicts, verifier = list[ClaimVerdict](), getattr(self, "verifier", self.judge)
+        found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
         for verdict, claim in zip(found, claims, strict=True):
             # A claim may have its support in background that the record could not keep.
             is_open = record.background_truncated and verdict.verdict == "unsupported"
@@ -65,7 +60,7 @@ class Faithfulness(JudgedMetric[Judge]):
         if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
             return without_documents
         names = [textwrap.shorten(one.claim or "", _SHOWN_CHARS, placeholder="...") + compared(one) for one in verdicts]
-        outcome = scored_share(self, record, verdicts, what="claims", names=names, verifier=self.verdicts_by())
+        outcome = scored_share(self, record, verdicts, what="claims", names=names, verifier=verifier)
         if not isinstance(outcome, Score):
             return outcome
         return await with_causes(outcome, record, [one.claim or "" for one in verdicts if one.verdict == "unsupported"])
@@ -103,7 +98,3 @@ class FaithfulnessWithHHEM(Faithfulness):
         if self.verifier is None:
             object.__setattr__(self, "verifier", judge_part("hhem")())
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
-
-    def verdicts_by(self) -> Verifier:
-        assert self.verifier is not None  # noqa: S101  it is made at once
-        return self.verifier

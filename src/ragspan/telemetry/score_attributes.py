@@ -183,18 +183,18 @@ def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | 
     claims = [verdict.claim or "" for verdict in verdicts]
     places = locate(claims, record.response or "", [*(one.text for one in contexts), *(one.text for one in background)])
     found = []
-    for verdict, place in zip(verdicts, places, strict=True):
+    for verdict, (sentence, support) in zip(verdicts, places, strict=True):
         one: dict[str, Any] = {"claim": bounded(verdict.claim or "", _MAX_CLAIM_CHARS), "verdict": verdict.verdict}
         if verdict.probability is not None:
             one["probability"] = round(verdict.probability, 3)
-        if place.response is not None:
-            one["response"] = list(place.response)
+        if sentence is not None:
+            one["response"] = list(sentence)
         if verdict.supported:
             # The kind of text that has most of the claim's words; not known if none has half, and there are several kinds.
-            if place.contexts or len(set(kinds)) == 1:
-                one["ground"] = kinds[place.contexts[0].context if place.contexts else 0]
-            supports = [support for support in place.contexts if support.context < len(contexts)]
-            one["contexts"] = [support._asdict() | document_id(contexts[support.context]) for support in supports]
+            if support or len(set(kinds)) == 1:
+                one["ground"] = kinds[support[0].context if support else 0]
+            documents = [at for at in support if at.context < len(contexts)]
+            one["contexts"] = [at._asdict() | document_id(contexts[at.context]) for at in documents]
         elif verdict.verdict == "unsupported":
             one["ground"] = "none"
         found.append(one)

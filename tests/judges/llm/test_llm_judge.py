@@ -17,7 +17,7 @@ from ragspan.judges.judge_protocols import (
     ItemQuestion,
     ItemVerdict,
 )
-from ragspan.judges.session import JudgingSession, UsageMeter, judging
+from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import (
     Completeness,
     ContextAdherence,
@@ -175,14 +175,14 @@ async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl
     judge, client = scripted([json.dumps({"answer": {"judged_claims": claims("supported")}})])
     classifier = FakeJudge(supported=[False])
 
-    meter = UsageMeter()
+    meter = []
     with judging(JudgingSession(record=super_bowl, meter=meter)):
         by_model, by_classifier = await asyncio.gather(
             Faithfulness(judge).score(super_bowl), FaithfulnessWithHHEM(judge, classifier).score(super_bowl)
         )
 
     assert (by_model.value, by_classifier.value) == (1.0, 0.0)
-    assert len(client.requests) == meter.total.requests == 1
+    assert len(client.requests) == len(meter) == 1
 
 
 async def test_what_it_took_is_on_the_meter_of_one_metric(scripted, super_bowl):
@@ -193,10 +193,10 @@ async def test_what_it_took_is_on_the_meter_of_one_metric(scripted, super_bowl):
         metric.announce(super_bowl, session)
 
     async def usage_of(metric):
-        meter = UsageMeter()
+        meter = []
         with judging(replace(session, meter=meter)):
             await metric.score(super_bowl)
-            return meter.total.requests
+            return sum(used.requests for used in meter)
 
     assert [await usage_of(metric) for metric in metrics] == [3, 0, 0, 0]  # the script counts one for each choice
 

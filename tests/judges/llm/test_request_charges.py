@@ -51,7 +51,7 @@ def no_claims(reply):
 async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claims, super_bowl):
     used = Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50)
     purse = Purse()
-    with judging(JudgingSession(allowance=purse)):
+    with judging(JudgingSession(allowance=purse.reserve)):
         await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
 
     [expected], [settled] = purse.expected, purse.settled
@@ -65,7 +65,7 @@ async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claim
 async def test_a_request_that_fails_counts_as_one_and_takes_nothing_else(scripted, super_bowl):
     purse = Purse()
     judge, _ = scripted(JudgeError("RateLimitError", "no"), price=PRICE)
-    with judging(JudgingSession(allowance=purse)), pytest.raises(JudgeError):
+    with judging(JudgingSession(allowance=purse.reserve)), pytest.raises(JudgeError):
         await judge.extract_claims(super_bowl)
 
     assert purse.settled == [Usage(requests=1, usd=0.0)]

@@ -56,6 +56,12 @@ async def test_what_agrees_with_the_flags_or_leaves_them_open_is_no_conflict(sen
     assert await contradicted(sentence) is None
 
 
-async def test_a_flag_with_two_values_contradicts_nothing():
-    businesses = json.dumps([{"OutdoorSeating": True}, {"OutdoorSeating": False}])
-    assert await contradicted("There is outdoor seating.", businesses) is None
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        [json.dumps(BUSINESS), "We loved the outdoor seating under the trees."],
+        [json.dumps([{"OutdoorSeating": True}, {"OutdoorSeating": False}])],
+    ],
+)
+async def test_a_flag_contradicts_nothing_when_another_place_says_otherwise(contexts):
+    assert await contradicted("There is outdoor seating.", *contexts) is None

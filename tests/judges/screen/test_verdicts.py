@@ -41,6 +41,8 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     ("The castle was founded earlier than the village.", "The village was founded earlier than the castle.", "earlier than the castle", "earlier than the village"),
     ("Northwind sold its hardware division to Fabrikam.", "Fabrikam sold its hardware division to Northwind.", "Fabrikam sold", "Northwind sold"),
     ("Interest rates were raised by the central bank in May.", "Interest rates were lowered by the central bank in May.", "lowered", "raised"),
+    ("The committee failed to agree on Monday.", "The committee agreed on Monday.", "committee agreed", "failed to agree"),
+    ("The snack is free of gluten and nuts.", "The snack contains gluten and nuts.", "contains gluten", "free of gluten"),
     ("It was signed on 7 February 1992 in Maastricht.", "It was signed on 7 March 1992 in Maastricht.", "March", "February"),
     ('{"name": "Blue Door", "OutdoorSeating": false}', "Blue Door has outdoor seating.", "Blue Door has outdoor seating", "Outdoor Seating: false"),
     ("Il biglietto intero costa 14 euro.", "Il biglietto intero costa 18 euro.", "18 euro", "14 euro"),

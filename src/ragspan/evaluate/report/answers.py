@@ -170,10 +170,10 @@ def _mark(
     made: dict[int, dict[str, Any]] = {}
     held: list[dict[int, dict[str, Any]]] = [{} for _ in contexts]
     places = locate([one["claim"] for one in claims], response, [one["text"] for one in contexts])
-    for claim, place in zip(claims, places, strict=True):
-        if place.response is not None:
-            add(made, *place.response, claim["verdict"], claim["number"])
-        for at in place.contexts if claim["verdict"] == "supported" else ():
+    for claim, (sentence, supports) in zip(claims, places, strict=True):
+        if sentence is not None:
+            add(made, *sentence, claim["verdict"], claim["number"])
+        for at in supports if claim["verdict"] == "supported" else ():
             add(held[at.context], at.start, at.end, "supports", claim["number"])
     for context, marks in zip(contexts, held, strict=True):
         context["marks"] = [marks[start] for start in sorted(marks)]

@@ -31,8 +31,7 @@ from ragspan.judges.llm.parts import JudgedClaim, JudgedClaims
 from ragspan.judges.llm.prompt import Prompt, lay_out
 from ragspan.judges.llm.replies import OTHER_JSON
 from ragspan.judges.llm.requests import CircuitBreaker, charging
-from ragspan.judges.prices import Price
-from ragspan.judges.session import session_of
+from ragspan.judges.session import Price, session_of
 from ragspan.records import RagRecord
 
 _CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")

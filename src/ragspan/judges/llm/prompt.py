@@ -64,7 +64,7 @@ class Prompt:
 
     code: str
     """Of its quotations."""
-    material: str
+    material: str = ""
     contexts: int
     """How many there are."""
     share_shown: float
@@ -79,12 +79,9 @@ class Prompt:
     """Those of the response, with their verdicts, once somebody has asked for them."""
 
     def quote(self, label: str, text: str) -> str:
-        return _quoted(self.code, label, text)
-
-
-def _quoted(code: str, label: str, text: str) -> str:
-    """The cleaned text between its markers, without the code, which a model that has seen it may have written into a claim."""
-    return f"<<<{label} {code}>>>\n{clean(text).replace(code, chr(0xFFFD))}\n<<<end of {label} {code}>>>"
+        """The cleaned text between its markers, without the code, which a model that has seen it may have written into a claim."""
+        shown = clean(text).replace(self.code, chr(0xFFFD))
+        return f"<<<{label} {self.code}>>>\n{shown}\n<<<end of {label} {self.code}>>>"
 
 
 def lay_out(record: RagRecord, max_context_chars: int) -> Prompt:
@@ -98,17 +95,12 @@ def lay_out(record: RagRecord, max_context_chars: int) -> Prompt:
     for text in (record.record_id, *(shown for *_, shown in quoted)):
         encoded = text.encode("utf-8", "surrogatepass")
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
-    code = digest.hexdigest()
-    blocks = [
-        f"The material of this case: {len(contexts)} contexts, the question and the response. The code is {code}."
-    ]
+    seen, whole = (sum(len(pair[at]) for pair in quoted) for at in (2, 1))
+    prompt = Prompt(code=digest.hexdigest(), contexts=len(contexts), share_shown=seen / whole if whole else 1.0)
+    material = f"The material of this case: {len(contexts)} contexts, the question and the response."
+    blocks = [f"{material} The code is {prompt.code}."]
     for label, text, shown in quoted:
         part = "" if len(shown) == len(text) else f" (first {len(shown):,} of {len(text):,} characters)"
-        blocks.append(_quoted(code, f"{label}{part}", shown))
-    seen, whole = (sum(len(pair[at]) for pair in quoted) for at in (2, 1))
-    return Prompt(
-        code=code,
-        material="\n\n".join(blocks),
-        contexts=len(contexts),
-        share_shown=seen / whole if whole else 1.0,
-    )
+        blocks.append(prompt.quote(f"{label}{part}", shown))
+    prompt.material = "\n\n".join(blocks)
+    return prompt

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
-from ragspan.judges.prices import Price
-from ragspan.judges.session import report_usage, reserve
+from ragspan.judges.session import Price, report_usage, reserve
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
 from ragspan.usage import Usage
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ragspan.judges.screen.contexts import BEST, Index, Near, Place
-from ragspan.judges.screen.facts import Facts, english
+from ragspan.judges.screen.facts import Facts, english, same
 from ragspan.judges.screen.flags import Topic, read_topics
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
@@ -54,8 +54,10 @@ class Response:
     @Lazy
     def topics(self) -> list[Topic]:
         """What the flags of JSON contexts are about."""
-        flags = [flag for context in self.index.contexts for flag in context.flags]
-        return read_topics(flags) if flags else []
+        contexts = self.index.contexts
+        flags = [flag for context in contexts for flag in context.flags]
+        others = (frozenset(one.keys_of(at)) for one in contexts for at in range(len(one)))
+        return read_topics(flags, others) if flags else []
 
     @Lazy
     def roots(self) -> frozenset[str]:
@@ -103,6 +105,13 @@ class Claim:
         if not self.response.lone and len(self.facts.content) < _FEWEST:
             return False
         return bool(self.near) and self.near[0].share >= self.response.enough
+
+    @Lazy
+    def restated(self) -> frozenset[str]:
+        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks"."""
+        sought = [ours for ours in self.facts.quantities if ours.raw in self.absent] if self.is_english else []
+        held = [other for near in self.near for other in near.facts.quantities] if sought else []
+        return frozenset(ours.raw for ours in sought if any(same(ours, other) for other in held))
 
 
 @cache

@@ -19,6 +19,8 @@ _MOST_WORDS = 120  # words of a sentence that are compared
 _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 _NOUNS = 3
+_REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
+_PAID = frozenset({"charge", "cost", "duty"})  # "free of charge" denies nothing
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
@@ -203,7 +205,8 @@ class Facts:
             # Not the "not" of "do not take more than 8", which says "at most".
             limits = zip(self.keys[at + 1 : at + _SOON + 1], self.keys[at + 2 : at + _SOON + 2], strict=False)
             return not any(one in {"exceed", "than"} and is_number(other) for one, other in limits)
-        return False
+        refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
+        return refuses or (word == "free" and after == "of" and self._key(at + 2) not in _PAID)
 
     def _quantity(self, at: int) -> Quantity | None:
         word, written, known = self.keys[at], self.words[at], english()

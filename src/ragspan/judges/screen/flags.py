@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
-from ragspan.text.keys import key, tokens
+from ragspan.text.keys import content_of, key, keys, tokens
 
 MAX_FLAGS = 256  # flags that are compared for one record
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
@@ -36,6 +36,7 @@ class Flag:
 
     name: str  # the words of the key: "Outdoor Seating" for `OutdoorSeating`
     holds: bool | None
+    keys: frozenset[str]  # those of the statement that it becomes; of null none
 
 
 def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
@@ -69,7 +70,7 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
             statements += [statement] if statement else []
             if names and not isinstance(truth, str):
                 name = _CAMEL.sub(" ", names[-1])
-                flags.append(Flag(name=name, holds=truth))
+                flags.append(Flag(name=name, holds=truth, keys=content_of(keys(statement))))
     return statements, flags
 
 
@@ -89,8 +90,12 @@ class Topic:
     statement: str  # what the context says: "Outdoor Seating: false"
 
 
-def read_topics(flags: Sequence[Flag]) -> list[Topic]:
-    """The topics of all flags that say one thing: not of a name with different values (a list of businesses)."""
+def read_topics(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list[Topic]:
+    """The topics of all flags that say one thing.
+
+    A name with different values (a list of businesses) is left out, and one of which the contexts speak elsewhere as well, in
+    sentences with the keys `others`: a response may follow the other place.
+    """
     names = {flag: [token.lower() for token in tokens(flag.name)] for flag in flags[:MAX_FLAGS]}
     counts = Counter(word for name in {*map(tuple, names.values())} for word in set(name))
     named: dict[str, set[Topic]] = {}
@@ -100,7 +105,10 @@ def read_topics(flags: Sequence[Flag]) -> list[Topic]:
         topic_keys = frozenset(compared(key(word)) for word in words)
         topic = Topic(name=" ".join(words), words=topic_keys, holds=flag.holds is True, statement=statement)
         named.setdefault(topic.name, set()).update({topic} if words else ())
-    return [topics.pop() for topics in named.values() if len(topics) == 1]
+    statements = {flag.keys for flag in flags}
+    spoken = [said for said in others if said not in statements]
+    clear = [topics.pop() for topics in named.values() if len(topics) == 1]
+    return [topic for topic in clear if not any(topic.words <= said for said in spoken)]
 
 
 def find_conflict(facts: Facts, topics: Sequence[Topic]) -> Topic | None:

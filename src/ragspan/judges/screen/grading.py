@@ -98,7 +98,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     together, context = index.best_window([keys[at] for at in content])
     held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
-    numbers = [keys[at] for at in absent if is_number(keys[at])]
+    numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
@@ -111,7 +111,13 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     # The stemmer of English undoes most inflection.
     roots = frozenset[str]() if response.is_english else response.roots
     for key in [keys[at] for at in claim.missing]:
-        held += 1.0 if key in language.neutral_keys else 0.5 if key in response.question or key[:ROOT] in roots else 0
+        held += (
+            1.0
+            if key in language.neutral_keys or key in claim.restated
+            else 0.5
+            if key in response.question or key[:ROOT] in roots
+            else 0
+        )
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
     window = held / len(content)

@@ -32,18 +32,15 @@ _SUMMING = word_set(
 def find_absent_number(claim: Claim) -> Finding | None:
     """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
     for at, key in enumerate(claim.keys):
-        if not (key in claim.absent and is_number(key)):
+        if not (key in claim.absent and is_number(key)) or key in claim.restated:
             continue
-        is_long = _TWO_DIGITS.match(claim.words[at])
         quantities = claim.facts.quantities if claim.is_english else ()
-        ours = next((one for one in quantities if one.raw == key and (is_long or one.kind)), None)
-        if ours and any(same(ours, other) for near in claim.near for other in near.facts.quantities):
-            continue  # "14 days" beside "two weeks"
-        for near in claim.near[:1] if ours and ours.kind else ():
+        ours = next((one for one in quantities if one.raw == key and one.kind), None)
+        for near in claim.near[:1] if ours else ():
             for other in near.facts.quantities:
                 if ours and other.kind == ours.kind:
                     return Finding(kind="number", response=ours.text, context=other.text, place=near.place)
-        if is_long:
+        if _TWO_DIGITS.match(claim.words[at]):
             counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
             words = " ".join(claim.words[at : at + 2 if counted else at + 1])
             return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
