@@ -172,7 +172,9 @@ _LOOK_AT_WORKER = (
 def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
     """Hand one record to the sink of `RAGSPAN_SINK`; whether it was taken, and whether somebody scores what it takes."""
     with captured_logs() as complaints:
-        sink: Any = sink_from(settings)
+        sink: Any = sink_from(
+            dataclasses.replace(settings, exit_timeout=0.0)
+        )  # the doctor waits for it, no signal does
         record = new_record()
         sink.submit(record)
         is_out = sink.flush(seconds * _PUBLISHING)

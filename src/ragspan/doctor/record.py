@@ -84,7 +84,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             usable = dataclasses.replace(
                 settings,
                 metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
-                exit_timeout=min(settings.exit_timeout, seconds),
+                exit_timeout=0.0,  # the doctor waits for it, no signal does
             )
             named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
             writers = [emitter for emitter in named if isinstance(emitter, ScoreWriter)]

@@ -270,7 +270,7 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     share = f"{who} was asked about a share of them ({evaluation.judge_share})"
     lines = [f"Above: the embedded judge's figures, over all rows. {share}:"]
     for metric, asked in shared.items():
-        words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 500 rows at a share of 0.2)"
+        words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
         if (rate := asked.failures) is not None:
             interval = f"({rate.lower:.1%} to {rate.upper:.1%})"
             words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated {interval}"

@@ -30,7 +30,7 @@ _UNREAD = frozenset({"picture", "provider_search", "unseen_prompt", "too_much"})
 """Why contexts are unknown, where evidence is known to be missing."""
 _MOST = 100
 """Documents that are looked at. If there are more, a claim that none of them supports has no cause."""
-_LEAST_PART = 40
+_LEAST_PART = 20
 """Characters that a context needs to be a part of the document that has its words; fewer may be in any document."""
 _LONGEST_WAIT = 20.0
 """Seconds that a score may wait for its causes."""
@@ -149,8 +149,10 @@ def unseen_documents(record: RagRecord) -> list[tuple[str, Cause]]:
     What stands in any prompt of the request, or in its background, was read: also where its words did not become the answer, as in a
     summariser's. A place counts only once: what a context covers is not a part of a document that overlaps with it.
     """
-    shown = {_plain(context.text): context for context in record.contexts or () if context.text.strip()}
-    everything = "\n".join(shown)
+    contexts = [context for context in record.contexts or () if context.text.strip()]
+    everything = "\n".join(_plain(context.text) for context in contexts)
+    # What cuts a text often says so.
+    shown = {_plain(context.text).removesuffix("...").removesuffix("…").rstrip(): context for context in contexts}
     found: dict[str, tuple[str, Cause]] = {}
     retrieved: list[tuple[str | None, int, RetrievedContext]]
     retrieved = [(one.name, *each) for one in record.retrievals for each in enumerate(one.contexts, start=1)]
@@ -171,8 +173,7 @@ def unseen_documents(record: RagRecord) -> list[tuple[str, Cause]]:
         found[text] = document.text, replace(lost, kind="cut", step=None) if parts else lost
     prompts = [message.text for model in record.generations for message in model.prompt]
     seen = PromptTexts(list(dict.fromkeys([*prompts, *(one.text for one in record.background)])))
-    contexts = [context.text for context in record.contexts or ()]
-    matches = seen.find([*contexts, *(text for text, _ in found.values())])[len(contexts) :]
+    matches = seen.find([*(one.text for one in contexts), *(text for text, _ in found.values())])[len(contexts) :]
     unread = [
         (text, replace(lost, kind="cut", step=None) if places else lost)
         for (text, lost), places in zip(found.values(), matches, strict=True)

@@ -53,7 +53,7 @@ def _tried(what: str, read_it: Callable[..., _T | None], *given: Any) -> _T | No
 
 def _step(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     """The step that a span is; ragspan's own spans are none. The log names spans about models that cannot be read."""
-    about, scope = span.attributes, span.scope[:100]
+    about, scope = span.attributes, span.scope[:100] or "an unnamed scope"
     if scope.startswith(semconv.SCOPE):
         return None
     convention = next((one for one in CONVENTIONS if any(name in about for name in one.attributes)), None)
