@@ -82,6 +82,8 @@ async def test_a_written_equation_is_computed_and_may_be_rounded(equation, label
 RIGHT = [  # the context, and a right response that once was taken for a wrong one
     ("The fee is 49 euros a month.", "For eleven months you pay 539 euros."),
     ("Delivery takes two weeks.", "Delivery takes 14 days."),
+    ("Call us at 0800 123 456.", "Call us at 0800-123456."),
+    ("It is open from 8:00 to 18:00.", "It is open from 8 to 18 o'clock."),
     (
         "Six study rooms can be booked for two hours at a time, free of charge.",
         "Six study rooms can be booked for two hours at a time.",

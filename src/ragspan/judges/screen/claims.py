@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,6 +19,7 @@ _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
 one; and the share below which it is not looked at."""
 _FEWEST = 3  # content words of a claim of a longer response that is compared
+_GROUPED = re.compile(r"\d+(?:[ :/()-]+\d+)+")  # a number in groups; not of decimals
 ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 
 
@@ -108,10 +110,15 @@ class Claim:
 
     @Lazy
     def restated(self) -> frozenset[str]:
-        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks"."""
-        sought = [ours for ours in self.facts.quantities if ours.raw in self.absent] if self.is_english else []
+        """The absent numbers that a context writes otherwise: "14 days" as "two weeks", "18" as "18:00", a telephone's with gaps."""
+        numbers = {key for key in self.absent if is_number(key)}
+        found, said = set[str](), [self.index.text_at(near.place) for near in self.near] if numbers else []
+        for groups in (re.findall(r"\d+", one) for text in said for one in _GROUPED.findall(text)):
+            found.update("".join(groups[at:end]) for at in range(len(groups)) for end in range(at + 1, len(groups) + 1))
+        sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
         held = [other for near in self.near for other in near.facts.quantities] if sought else []
-        return frozenset(ours.raw for ours in sought if any(same(ours, other) for other in held))
+        found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
+        return frozenset(found & numbers)
 
 
 @cache
