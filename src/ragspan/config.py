@@ -30,7 +30,6 @@ ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
-DEFAULT_JUDGE = "overlap"
 DEFAULT_METRICS = ("context_adherence", "faithfulness")
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
@@ -145,7 +144,7 @@ class Settings:
     # Judge and metrics
     enabled: bool = _row(True, "`false` turns everything off at no cost.")
     judge: str = _row(
-        DEFAULT_JUDGE,
+        "overlap",
         "`overlap`, the embedded judge, or a provider and a model such as `anthropic:claude-haiku-4-5`: "
         "[judges](judges.md). Several with commas between them are [a jury](judges.md#a-jury).",
     )

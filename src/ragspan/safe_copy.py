@@ -333,8 +333,6 @@ OPAQUE = Opaque()
 """Also stands for a text that is too long to matter where it lies."""
 CUT = Opaque()
 """Stands for what is left out because the payload is too deep or too large."""
-
-
 Reader: TypeAlias = Callable[["Copying", Any, int], Snapshot]
 """Makes the snapshot of a value of one kind that lies this deep."""
 

@@ -118,7 +118,6 @@ def _words(text: str) -> set[str]:
 
 
 _GROUP = "ragspan_demo"
-_FLUSH_SECONDS = 120.0
 _LEGEND = """\
 Scores by {judge}, from 0 to 1; pass or fail by a threshold:
 context_adherence    does the response keep to its contexts?
@@ -144,7 +143,7 @@ def run_demo(*, framework: str | None = None) -> None:
             answer = frameworks[asked.framework].answer(asked)
         if answer is None:
             console.print("  left out: pip install langchain brings the agent")
-        configured.flush(_FLUSH_SECONDS)
+        configured.flush(timeout=120.0)
         console.print()
     judge = "the embedded judge" if settings.judge == EMBEDDED else settings.judge
     console.print(Text(_LEGEND.format(judge=judge), style="dim"))

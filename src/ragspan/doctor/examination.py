@@ -34,7 +34,6 @@ from ragspan.telemetry.providers import SDK_IS_OFF, why_no_spans
 from ragspan.telemetry.values import bounded
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
-_CONNECTING = 2.0  # seconds
 _PUBLISHING, _LOOKING, _SHUTTING_DOWN = 0.35, 0.45, 0.2  # shares of the time, with a sink
 
 
@@ -130,7 +129,7 @@ def _switched_off(settings: Settings | None) -> Iterator[Finding]:
         to = urlsplit(known.alert_webhook)
         port = to.port or (443 if to.scheme == "https" else 80)
         try:
-            socket.create_connection((to.hostname, port), _CONNECTING).close()
+            socket.create_connection((to.hostname, port), timeout=2.0).close()
         except OSError as error:
             found = f"alerts do not arrive: {shown_url(known.alert_webhook)}: {cause_of(error) or error}"
             yield Finding("settings", "webhook_unreachable", "warning", found, "correct RAGSPAN_ALERT_WEBHOOK")

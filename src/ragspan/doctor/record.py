@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 NAME = "ragspan doctor"
 DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
 _SCORING, _WAITING, _SENDING, _SHUTTING_DOWN = 0.5, 0.85, 0.25, 0.05  # shares of the time
-_TRYING = 2.0  # seconds
-_KEPT_LINES = 20
 _SLOW = "it is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit"
 _ADVICE = {
     "timeout": _SLOW,
@@ -101,7 +99,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             with contextlib.suppress(asyncio.TimeoutError):
                 result = asyncio.run(asyncio.wait_for(engine.score(record, sample=False), seconds * _SCORING * 1.2))
             scored_in = time.monotonic() - began
-            while not engine.flush(_TRYING) and not complaints and time.monotonic() - began < seconds * _WAITING:
+            while not engine.flush(2.0) and not complaints and time.monotonic() - began < seconds * _WAITING:
                 pass  # a span may be on its way; what was refused will not be taken in a moment
             by_tools = [_tool_finding(writer, complaints) for writer in writers]
             engine.shutdown(seconds * _SHUTTING_DOWN)
@@ -147,7 +145,6 @@ def captured_logs() -> Iterator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             with contextlib.suppress(Exception):  # a message that does not fit its arguments
                 lines.append(record.getMessage())
-                del lines[:-_KEPT_LINES]
 
     collecting = Collecting(logging.WARNING)
     before = {logger: logger.propagate for logger in map(logging.getLogger, ("ragspan", "opentelemetry"))}

@@ -12,8 +12,6 @@ from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
 _EMITTERS = "ragspan_emitter"
-
-
 Engine: TypeAlias = Any
 """An engine as its emitters see it, for one that has the method `is_used_by(engine)`."""
 

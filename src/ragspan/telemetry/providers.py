@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from opentelemetry import trace
-from opentelemetry.metrics import Meter
-from opentelemetry.metrics import MeterProvider as AnyMeterProvider
+from opentelemetry import metrics, trace
 
 from ragspan.addresses import cause_in, shown_url
 from ragspan.arguments import counted, meant, one_of
@@ -327,5 +325,5 @@ def scope() -> tuple[str, str, str]:
     return semconv.SCOPE, version("ragspan"), semconv.SCHEMA_URL
 
 
-def meter_of(provider: AnyMeterProvider) -> Meter:
+def meter_of(provider: metrics.MeterProvider) -> metrics.Meter:
     return provider.get_meter(*scope())

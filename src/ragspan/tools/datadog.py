@@ -1,7 +1,6 @@
 """Puts scores into Datadog LLM Observability, by the interface that Datadog's own library uses.
 
-Datadog accepts a request as a whole, whether or not it has the spans, and joins them later; nobody hears of an evaluation whose
-span never comes. An evaluation has no id: one that is sent twice is there twice, so both say the same, their time included.
+It accepts a request as a whole. An evaluation has no id: one that is sent twice is there twice, so both say the same, with their time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Puts scores into Langfuse from version 4 on, by its REST API. Earlier versions take no list of scores.
 
-If Langfuse takes a list in part, it says how many it has refused, not which. It takes a score whether or not its trace is there. One
-with the same id, name and day replaces what was there: the id and the time follow from the answer.
+If Langfuse takes a list in part, it says how many it has refused, not which. The id and the day by which one replaces another are the answer's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Puts scores into LangSmith as feedback, by its REST API.
 
-The id of a feedback follows from run, record and metric. LangSmith's own client sends one again with the same id when a reply is
-lost; where a server refuses an id that it has, the feedback there is changed.
+The id of a feedback follows from run, record and metric; where a server refuses an id that it has, the feedback there is changed.
 """
 
 from __future__ import annotations
