@@ -23,6 +23,7 @@ from ragspan.judges.judge_protocols import (
     Verifier,
     Vote,
 )
+from ragspan.judges.session import Price
 
 if TYPE_CHECKING:
     from ragspan.judges.detector import Detector
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
     from ragspan.judges.screen import OverlapJudge
-    from ragspan.judges.session import Price
     from ragspan.judges.small_judges import SmallJudge
 
 __all__ = [
@@ -67,7 +67,6 @@ _LOADED_AT_FIRST_USE = {
     "LLMJudge": "llm",
     "OpenAIJudge": "openai",
     "OverlapJudge": "screen",
-    "Price": "session",
     "SmallJudge": "small_judges",
     "named_judge": "judge_catalogue",
 }

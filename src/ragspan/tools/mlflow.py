@@ -181,10 +181,7 @@ class MLflowSpanExporter(RetryingSpanExporter):
         server = tracking_server(tracking_uri, timeout=timeout)
         if experiment is None:
             experiment = variable("MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME") or "0"  # the default one
-        name = str(experiment).strip()
-        if not name:
-            raise ConfigurationError("the experiment's name is empty")
-        super().__init__(_exporter_into(name, server), exit_timeout=exit_timeout)
+        super().__init__(_exporter_into(str(experiment).strip(), server), exit_timeout=exit_timeout)
 
 
 def _exporter_into(experiment: str, server: Endpoint) -> SpanExporter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan import NotApplicable
-from ragspan.evaluate.report.signs import signs_of
+from ragspan.evaluate.report import signs_of
 from ragspan.outcomes import MetricFailure
 
 ABSENT, FAILED = NotApplicable(reason="no_contexts"), MetricFailure(error_type="timeout", message="too slow")
