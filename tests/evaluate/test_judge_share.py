@@ -48,32 +48,32 @@ def by_row(evaluation, metric="context_adherence"):
 
 
 def test_the_judge_is_asked_about_its_share_and_all_metrics_of_a_row_are(asked_judge, endpoint):
-    evaluation = evaluate(some_answers(60), METRICS, judge=asked_judge, judge_share=0.2)
+    evaluation = evaluate(some_answers(120), METRICS, judge=asked_judge, judge_share=0.2)
 
     found = by_row(evaluation)
     reasons = Counter(one.asked for one in found.values())
-    assert 6 < reasons["doubtful"] + reasons["random"] < 18
-    assert len(endpoint.requests) == 60 - reasons[None]
+    assert 12 < reasons["doubtful"] + reasons["random"] < 36
+    assert len(endpoint.requests) == 120 - reasons[None]
     for one in result_lines(evaluation):
         assert one.judge == ("openai:m" if one.asked else "overlap")
         assert (one.screen_score is not None) == bool(one.asked)
 
 
 def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(asked_judge):
-    answers = some_answers(300, chances=(80, 10, 4, 3, 2, 1))
+    answers = some_answers(600, chances=(80, 10, 4, 3, 2, 1))
     evaluation = evaluate(answers, [ContextAdherence(asked_judge, polls=1)], judge_share="0.2:0.1")
 
     summary = evaluation.summary["context_adherence"]
-    true = sum(one.record_id[-1] != "0" for one in answers) / 300
+    true = sum(one.record_id[-1] != "0" for one in answers) / 600
     asked = summary.asked
-    assert (summary.scored, asked.judge) == (300, "openai:m")
-    assert 45 < asked.scored < 75
+    assert (summary.scored, asked.judge) == (600, "openai:m")
+    assert 90 < asked.scored < 150
     assert asked.failures.lower <= true <= asked.failures.upper
     assert abs(asked.failures.value - true) < 0.06
     embedded = evaluate(answers, [ContextAdherence(OverlapJudge())]).summary["context_adherence"]
     assert (summary.mean, summary.passed, summary.median) == (embedded.mean, embedded.passed, embedded.median)
     shown = str(evaluation)
-    assert "300 rows evaluated: 300 by overlap" in shown
+    assert "600 rows evaluated: 600 by overlap" in shown
     assert "(some by more than one)" in shown
     assert "the embedded judge's figures, over all rows. openai:m was asked about a share of them (0.2:0.1)" in shown
     assert f"context_adherence: {asked.failures.value:.1%} of all rows fail by openai:m, estimated" in shown
@@ -82,7 +82,7 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     mean, passing, lowest = check_gates(evaluation, gates)
     assert mean.reached == summary.mean
     assert mean.trouble.endswith("by the embedded judge")
-    assert f"by openai:m, estimated from {asked.scored} of 300 rows" in passing.trouble
+    assert f"by openai:m, estimated from {asked.scored} of 600 rows" in passing.trouble
     assert passing.reached == 1 - asked.failures.value
     assert "95 % interval" in passing.trouble
     assert lowest.reached == summary.minimum
