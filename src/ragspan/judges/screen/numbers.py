@@ -16,6 +16,12 @@ _NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
+_PERIODS = {
+    "year": "12",
+    "month": "12",
+    "week": "7",
+    "daili": "24",
+}  # of which a price or an amount is computed for another
 _SMALL, _ROUNDING = 10, 1e-6
 _WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
@@ -142,7 +148,8 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
     if not all(map(_NUMBER.fullmatch, absent)):
         return False
-    mine, others, is_share = _values(own), _values(held), "%" in claim.keys
+    periods = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held[len(own) :]]
+    mine, others, is_share = _values([*own, *periods]), _values([*held, *periods]), "%" in claim.keys
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
