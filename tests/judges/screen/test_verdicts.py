@@ -80,6 +80,8 @@ async def test_a_written_equation_is_computed_and_may_be_rounded(equation, label
 
 
 RIGHT = [  # the context, and a right response that once was taken for a wrong one
+    ("The price rose from 40 to 50 euros.", "The price rose by 10 euros."),
+    ("The licence costs 1,500 euros a year.", "The licence costs 125 euros a month."),
     ("The fee is 49 euros a month.", "For eleven months you pay 539 euros."),
     ("Delivery takes two weeks.", "Delivery takes 14 days."),
     ("Call us at 0800 123 456.", "Call us at 0800-123456."),
@@ -186,6 +188,12 @@ async def test_a_refusal_has_no_score_where_the_contexts_are_about_something_els
     metrics = [ContextAdherence(judge), Completeness(judge), ContextUtilization(judge), Faithfulness(judge)]
 
     assert [(await metric.score(record)).reason for metric in metrics] == ["refusal"] * 4
+
+
+async def test_of_a_refusal_nobody_can_tell_where_the_contexts_may_hold_an_answer(judge):
+    record = RagRecord(question="How long is the motor covered?", contexts=[PUMP], response="I don't know.")
+
+    assert [(await one(judge).score(record)).reason for one in (ContextAdherence, Faithfulness)] == ["cannot_tell"] * 2
 
 
 # Other metrics

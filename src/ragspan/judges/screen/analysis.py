@@ -9,7 +9,7 @@ from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, TOO_MANY_CONTE
 from ragspan.judges.screen.claims import Response
 from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader, Index, within_bounds
 from ragspan.judges.screen.findings import YES
-from ragspan.judges.screen.grading import DECLINES, Grade, answer_score, declined, grade, is_unrelated, probability
+from ragspan.judges.screen.grading import Grade, answer_score, declined, grade, is_unrelated, probability
 from ragspan.judges.screen.relevance import shared_with_response
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
@@ -141,8 +141,7 @@ class Analysis:
     def _graded(self, claims: Sequence[Sentence]) -> list[Grade]:
         if self.declines_rightly:
             return [declined(claim.text) for claim in claims]
-        if self._declines:
-            return [Grade(sentence=claim.text, unsure=DECLINES) for claim in claims]
+        self.require_comparable()
         _require_comparable(self.languages)
         response = Response(self.index, self.question, self.language, len(claims))
         affirms = not YES.isdisjoint(one.lower() for one in self.language.tokens(self._stated[:20])[:1])
