@@ -171,22 +171,25 @@ class RowWriter(ResultFile):
             weakref.finalize(self, self.path.unlink, missing_ok=True)
             return
         super().__init__(partial_of(output))
+        earlier = self.path
         if output.exists() and output.stat().st_size:
             _run_of(output)  # nothing that is not ours is replaced
             if resume and not self.path.exists():
-                shutil.copy(output, self.path)
-        if not self.path.exists():
+                earlier = output
+        if not earlier.exists():
             return
         if not resume:
             raise TableError(
                 f"{self.path} holds rows of an earlier run that did not come to its end: continue it with --resume"
                 " (resume=True), or delete that file to begin anew"
             )
-        lines = _Lines(self.path)
-        before = _run_of(self.path) if lines.end else run
+        lines = _Lines(earlier)
+        before = _run_of(earlier) if lines.end else run
         changes = [f"{name} was {before.get(name)} and is {run[name]}" for name in run if before.get(name) != run[name]]
         if changes:
-            raise TableError(f"{self.path} is of another run, so it cannot be continued: {'; '.join(changes)}")
+            raise TableError(f"{earlier} is of another run, so it cannot be continued: {'; '.join(changes)}")
+        if earlier is output:
+            shutil.copy(output, self.path)
         self.last_row = max(len(lines.offsets) - 1, 0)
         os.truncate(self.path, lines.end)  # without what was half written
 

@@ -112,7 +112,8 @@ class Claim:
     def restated(self) -> frozenset[str]:
         """The absent numbers that a context writes otherwise: "14 days" as "two weeks", "18" as "18:00", a telephone's with gaps."""
         numbers = {key for key in self.absent if is_number(key)}
-        found, said = set[str](), [self.index.text_at(near.place) for near in self.near] if numbers else []
+        found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
+        said = [self.index.text_at(near.place) for near in self.near] if numbers else []
         for groups in (re.findall(r"\d+", one) for text in said for one in _GROUPED.findall(text)):
             found.update("".join(groups[at:end]) for at in range(len(groups)) for end in range(at + 1, len(groups) + 1))
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
