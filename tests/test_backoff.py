@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 
-from ragspan.pauses import Backoff, backoff
+from ragspan.backoff import Backoff, backoff
 
 
 @pytest.fixture
 def service(clock, monkeypatch):
     """The pauses of what asks a service, without chance."""
-    monkeypatch.setattr("ragspan.pauses.backoff", partial(backoff, draw=lambda: 0.0))
+    monkeypatch.setattr("ragspan.backoff.backoff", partial(backoff, draw=lambda: 0.0))
     return Backoff(first=0.25, longest=10.0, clock=clock)
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ragspan.process import ThrottledLog
+from ragspan.throttled_log import ThrottledLog
 
 
 def test_one_line_a_minute_and_then_how_many_there_were(caplog, clock):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ragspan.pauses import enable_turns, give_turn
+from ragspan.turns import enable_turns, give_turn
 
 
 @pytest.fixture

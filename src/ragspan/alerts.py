@@ -18,12 +18,12 @@ from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
+from ragspan.throttled_log import ThrottledLog
 
 _WINDOW: Final = 100  # the latest answers, whose share is compared
 _LEAST_USUAL, _MOST_USUAL = 200, 2000  # answers before them that say what is usual

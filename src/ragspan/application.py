@@ -24,12 +24,13 @@ from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.process import in_use, log_line
+from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, providers
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
+from ragspan.throttled_log import log_line
 from ragspan.tools import ScoreWriter
 
 _LIST = Rule(

@@ -1,4 +1,4 @@
-"""What this process uses, the one owner of state that is not an engine's or a handler's; what must react to a fork; and the log."""
+"""What this process uses, the one owner of state that is not an engine's or a handler's; and what must react to a fork."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.throttled_log import log_line
 
 _T = TypeVar("_T")
 
@@ -94,48 +94,3 @@ def set_up_or_off() -> Iterator[None]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the module of RAGSPAN_REDACT may do anything
         why = str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
         in_use.say_once(logging.ERROR, f"ragspan is off, and no answer is captured: {' '.join(why.split())}")
-
-
-# The log, of which no line contains text of users or documents
-
-_INTERVAL = 60.0  # seconds
-
-
-def log_line(level: int, message: str, *args: object) -> None:
-    """Log a line. Handlers and filters are the application's: what they raise stops nobody here."""
-    with contextlib.suppress(Exception):
-        logging.getLogger("ragspan").log(level, message, *args)
-
-
-class ThrottledLog:
-    """For warnings that every record may cause.
-
-    Do not use it in `submit`: the application's log handlers do I/O.
-
-    Args:
-        count: counts the errors, by their place.
-    """
-
-    def __init__(self, *, count: Callable[[str], object] = str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.count = count
-        self._clock = clock
-        self._last: dict[str, tuple[float, int]] = {}
-        """By kind: when its last line was logged, and how many were not since."""
-
-    def failed(self, place: str, error: object, who: str | None = None) -> None:
-        """Count an error by its place, and log its type and who it happened to, or the place."""
-        self.count(place)
-        self.report(place, "%s failed with %s", who or place, type(error).__name__)
-
-    def report(self, kind: str, message: str, *args: object) -> None:
-        """Log the line, or count it, and log the count with the next line of this kind."""
-        now = self._clock()
-        last, suppressed = self._last.get(kind, (None, 0))
-        # There is no lock, so two threads may both log a line at the same time. That does no harm.
-        if last is not None and now - last < _INTERVAL:
-            self._last[kind] = last, suppressed + 1
-            return
-        self._last[kind] = now, 0
-        if suppressed:
-            message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)
-        log_line(logging.WARNING, message, *args)

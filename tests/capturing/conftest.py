@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ragspan.capturing import answer
-from ragspan.process import ThrottledLog
 from ragspan.testing import RecordingSink
+from ragspan.throttled_log import ThrottledLog
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from ragspan.judges import OverlapJudge
 from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, Faithfulness
-from ragspan.metrics.evidence import unseen_documents
+from ragspan.metrics.causes import unseen_documents
 from ragspan.outcomes import Cause
 from ragspan.records import Background, Generation, RagRecord, Reranking, Retrieval, RetrievedContext
 

@@ -6,9 +6,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from servers.http import LocalHttp
 
-from ragspan.process import ThrottledLog
 from ragspan.telemetry import providers
 from ragspan.telemetry.providers import exporters
+from ragspan.throttled_log import ThrottledLog
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.process import ThrottledLog
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import RecordingEmitter
+from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Delivered, DeliveryOptions, ScoreWriter, SpanNotFound, Unavailable
 from ragspan.tools.http import Endpoint
 from ragspan_nats import scoring as scoring_module

@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 from ragspan.config import is_enabled
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, Message, ToolRequest, is_abandonment, note_error
-from ragspan.process import ThrottledLog
 from ragspan.records import (
     MAX_CONTEXTS,
     AnswerStatus,
@@ -38,6 +37,7 @@ from ragspan.safe_copy import (
     texts_among,
 )
 from ragspan.telemetry.otel_context import current_anchor
+from ragspan.throttled_log import ThrottledLog
 
 _log = ThrottledLog()
 

@@ -17,9 +17,9 @@ from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import Answer, enclosing_answer
 from ragspan.capturing.log import NESTED, Fold, Grow, NestedLog, RequestLog, RunKey, nested_logs
-from ragspan.process import ThrottledLog
 from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
+from ragspan.throttled_log import ThrottledLog
 
 MAX_RUNS: Final = 50_000  # a request with more runs is given up
 _MAX_OPEN = 10_000  # requests that may be open at the same time; the oldest is given up beyond

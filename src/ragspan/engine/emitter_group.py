@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Emitter
 from ragspan.telemetry.otel_context import context_of_worker
+from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds beyond the deadline, in which emitters that need no time answer
 _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs

@@ -26,9 +26,9 @@ from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
+from ragspan.throttled_log import ThrottledLog
 from ragspan.usage import Usage
 
 _T = TypeVar("_T")

@@ -22,7 +22,8 @@ from types import FrameType
 from typing import Any
 
 from ragspan.engine.threads import Deadline, call_guarded
-from ragspan.process import ThrottledLog, watch_forks
+from ragspan.process import watch_forks
+from ragspan.throttled_log import ThrottledLog
 
 _FIRST = 1  # the first process of a container: it survives its own signals, and scores on
 _PATIENCE = 2.0  # seconds for the main thread to run Python code

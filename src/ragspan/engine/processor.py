@@ -14,8 +14,9 @@ from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import EngineStats, ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
 from ragspan.engine.worker import ProcessorOptions, QueueWorker
-from ragspan.process import keep_inherited, log_line, watch_forks
+from ragspan.process import keep_inherited, watch_forks
 from ragspan.records import Capture
+from ragspan.throttled_log import log_line
 
 if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider

@@ -11,10 +11,10 @@ from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import Dropped, DropReason
 from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.outcomes import Outcome
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, withheld
 from ragspan.telemetry.otel_context import suppressed
+from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T", RagRecord, Outcome)
 

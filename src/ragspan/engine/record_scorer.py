@@ -26,10 +26,10 @@ from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.session import JudgingSession
 from ragspan.metrics.doubt import screen_score
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
-from ragspan.pauses import give_turn
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 
 _ABOUT_ACCESS = re.compile(r"HTTP 40[14]: |Connection error\. \(|Request timed out\.")
 """How our clients' messages on a key, an address or a network begin: the endpoint has read no text that it could quote."""

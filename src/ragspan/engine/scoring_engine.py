@@ -20,9 +20,9 @@ from ragspan.engine.stats import Dropped
 from ragspan.engine.worker import Work
 from ragspan.judge_when import JudgeShare, JudgeWhen
 from ragspan.outcomes import ScoredRecord
-from ragspan.process import ThrottledLog
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
+from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider

@@ -23,9 +23,9 @@ from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.outcomes import ScoredRecord
-from ragspan.pauses import enable_turns
-from ragspan.process import ThrottledLog
 from ragspan.telemetry.otel_context import context_of_worker
+from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import enable_turns
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds

@@ -113,7 +113,8 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
 
     A `ReplyTooLarge` where it has more than the client reads.
     """
-    from ragspan.tools.http import TOO_LARGE, Unavailable
+    from ragspan.tools.delivery import Unavailable
+    from ragspan.tools.http import TOO_LARGE
 
     try:
         reply = client.call(method, path, **content)

@@ -10,8 +10,8 @@ from typing import TypeVar
 from ragspan.arguments import Rule, has_methods
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Judge, Rating, Vote
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
+from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T")
 _log = ThrottledLog()

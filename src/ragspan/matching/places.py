@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.matching.words import Run, Span, WordIndex, unescaped, words_of
-from ragspan.pauses import give_turn
+from ragspan.turns import give_turn
 
 FREE, FOUND, ASKED, SILENT = range(4)
 """What a character of a part belongs to: nothing yet, a text that was found, the words apart, a part that holds no texts."""

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, compared, is_judged_anyway, scored_share, with_causes
+from ragspan.metrics.causes import with_causes
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, compared, is_judged_anyway, scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ragspan.arguments import WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, with_causes
+from ragspan.metrics.causes import with_causes
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway
 from ragspan.metrics.metric import Guide, JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
 from ragspan.outcomes import Label, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ragspan.matching import words_of
-from ragspan.pauses import give_turn
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
 from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
 from ragspan.request.documents import SeenDocuments
@@ -20,6 +19,7 @@ from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts, answeri
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep
 from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import Snapshot
+from ragspan.turns import give_turn
 
 _KINDS: Final[Mapping[Source, BackgroundKind]] = {
     Source.TOOL: "tool",

@@ -15,13 +15,13 @@ from functools import cached_property
 from itertools import islice, zip_longest
 
 from ragspan.matching import Span, occurrences, unescaped, words_of
-from ragspan.pauses import give_turn
 from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, prompt_of, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
 from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import Opaque, Snapshot
+from ragspan.turns import give_turn
 
 _LONG = 5  # words of a line that a model wrote into a tool's call, and that the result repeats
 _MIN_VALUE = 4

@@ -10,7 +10,6 @@ from typing import Any
 from ragspan import field_names
 from ragspan.capturing.log import RequestLog
 from ragspan.messages import Message, ToolRequest
-from ragspan.pauses import give_turn
 from ragspan.provider_replies import facts_of
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall
 from ragspan.request.contents import Call, Document, PayloadMessage
@@ -20,6 +19,7 @@ from ragspan.request.question_and_response import answer_of, question_of
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep, SeenDocument, Step, SynthesisStep, ToolStep
 from ragspan.request.tree import RequestTree, tree_of
 from ragspan.safe_copy import Opaque, Snapshot, kept_entries
+from ragspan.turns import give_turn
 
 _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")

@@ -21,8 +21,7 @@ from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 from ragspan.arguments import SECONDS, choice, has_methods
 from ragspan.config import DIMENSION_NAMES, SpanStyle
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.pauses import give_turn
-from ragspan.process import ThrottledLog, watch_forks
+from ragspan.process import watch_forks
 from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES, ContentPolicy
@@ -32,6 +31,8 @@ from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter
 from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, event_attributes, measured
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
+from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 
 ANSWER_KINDS = {
     True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),

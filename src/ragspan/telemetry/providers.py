@@ -26,10 +26,11 @@ from ragspan.addresses import cause_in, shown_url
 from ragspan.arguments import counted, meant, one_of
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
-from ragspan.process import ThrottledLog, in_use, log_line
+from ragspan.process import in_use
 from ragspan.telemetry import semconv
 from ragspan.telemetry.emitter_protocols import Engine
 from ragspan.telemetry.otel_context import suppressed
+from ragspan.throttled_log import ThrottledLog, log_line
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider

@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from ragspan.pauses import give_turn
 from ragspan.text.framing import (
     Framing,
     framed_places,
@@ -28,6 +27,7 @@ from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import places_of
+from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 30_000  # characters of an answer that are read; the rest is left as it is
 _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an answer

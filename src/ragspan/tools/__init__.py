@@ -6,17 +6,19 @@ says where the server is, how a batch of annotations is written there, and what 
 
 from __future__ import annotations
 
-from ragspan.tools.http import (
+from ragspan.tools.delivery import (
     BatchRejected,
     Delivered,
     DeliveryOptions,
     DeliveryStats,
+    DeliveryStatus,
+    DropReason,
     ExportError,
     SpanNotFound,
     Unavailable,
     WriteResult,
 )
-from ragspan.tools.sender import DeliveryStatus, DropReason, Sender
+from ragspan.tools.sender import Sender
 from ragspan.tools.writer import Annotation, ScoreWriter
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The HTTP client of all tools, what their replies mean, and how a delivery is tried, ends and is counted.
+"""The HTTP client of all tools, and what their replies mean.
 
 No redirect is followed, and no request is tried twice. What the client raises names neither addresses nor credentials, and quotes
 nothing of a reply.
@@ -10,12 +10,13 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from json import loads
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import cause_of, without_credentials
-from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE
+from ragspan.arguments import SOME_SECONDS
 from ragspan.exceptions import ConfigurationError
 from ragspan.process import keep_inherited, watch_forks
+from ragspan.tools.delivery import BatchRejected, ExportError, Unavailable
 
 if TYPE_CHECKING:
     import requests
@@ -31,79 +32,6 @@ _NOT_NOW = frozenset({*range(_REDIRECTS, _BAD), 401, 407, 408, 425, 429, 502, 50
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
 _REJECTIONS = frozenset({_BAD, 413, 422})
 """Statuses that are about what was sent; 413 is a batch that is too large."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """The tool has the item."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpanNotFound:
-    """The tool does not know the span or trace yet. The item is tried again, by itself."""
-
-
-WriteResult: TypeAlias = Delivered | SpanNotFound
-
-
-class BatchRejected(Exception):  # noqa: N818 - it is a state, not a mistake
-    """The tool rejects the batch for good, perhaps because of one item: it is split until that item is found.
-
-    The text of this and the next two is the reason, one of few kinds ("http_422"), for counts and the log: never an address, a key
-    or a user's words.
-    """
-
-
-class Unavailable(Exception):  # noqa: N818 - likewise
-    """The tool takes nothing at the moment: it is away, busy, or wants other credentials. Everything waits for it.
-
-    For what may be the fault of an item in the batch, such as an error 500, raise anything else. `retry_after` is how many seconds
-    the tool wants to be left alone; None if it does not say.
-    """
-
-    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
-class ExportError(Exception):
-    """A server failed at a batch, or an exporter could not send it, perhaps because of one item."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeliveryOptions:
-    """How long items are retried, and how many may wait.
-
-    Raises:
-        ConfigurationError: a limit is not allowed; the message names it.
-    """
-
-    queue_bytes: int = 16 * 1024 * 1024
-    """Bytes that what waits may take, about, at least 1: some 10,000 scores. Beyond, the oldest are dropped."""
-    batch_size: int = 100
-    """Items that are sent at once, at least 1, where the tool takes several in a request."""
-    linger: float = 1.0
-    """Seconds, 0 or more, that an item waits for others to go along with, and for its span to arrive."""
-    retry_window: float = 600.0
-    """Seconds, more than 0, from an item's emission on, for which it is tried again; then it is lost."""
-
-    def __post_init__(self) -> None:
-        WHOLE.check_fields(self, "queue_bytes", "batch_size")
-        SECONDS.check_fields(self, "linger")
-        SOME_SECONDS.check_fields(self, "retry_window")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeliveryStats:
-    """Where everything is that was emitted: each item is in exactly one of these."""
-
-    waiting: int
-    """Items that are being sent are included."""
-    delivered: int
-    rejected: Mapping[str, int]
-    """By the tool's reason."""
-    dropped: Mapping[str, int]
-    """By reason, see `DropReason`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

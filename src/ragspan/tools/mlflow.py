@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ragspan.addresses import basic
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
-from ragspan.process import ThrottledLog
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
+from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Unavailable, WriteResult
 from ragspan.tools.http import Endpoint, HttpClient, Reply, session_for
 from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter

@@ -9,30 +9,34 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import sys
 import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Generic
 
 from opentelemetry.metrics import MeterProvider, get_meter_provider
 
 from ragspan.arguments import counted
-from ragspan.pauses import backoff
-from ragspan.process import ThrottledLog, watch_forks
+from ragspan.backoff import backoff
+from ragspan.process import watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import flush_spans, meter_of
 from ragspan.telemetry.values import encodable
-from ragspan.tools.http import (
+from ragspan.throttled_log import ThrottledLog
+from ragspan.tools.delivery import (
     BatchRejected,
     Delivered,
     DeliveryOptions,
     DeliveryStats,
+    DeliveryStatus,
+    DropReason,
+    Ending,
+    Entry,
     ExportError,
+    Item,
     SpanNotFound,
     Unavailable,
     WriteResult,
@@ -43,48 +47,6 @@ _MAX_RETRY_AFTER = 300.0  # seconds that a tool may ask to be left alone
 _HURRIED = 0.5  # seconds between tries of everything while a flush waits for it
 _SPANS_APART = 1.0  # seconds between two flushes of the spans, at least
 _SPAN_FLUSH = 5.0  # seconds that a try waits for one of them, at most
-
-DropReason: TypeAlias = Literal["no_span", "queue_bytes", "span_not_found", "unavailable", "failed", "shutdown"]
-"""Why an item was given up that nobody rejected: the last trouble, where its time ran out."""
-Ending: TypeAlias = tuple[Literal["delivered", "rejected", "dropped"], str | None]
-"""A result with its reason; a delivery has none."""
-Item = TypeVar("Item", bound=Any)
-"""One thing to send, with its `size`: about how many bytes it takes. It should hold what is sent and nothing else: it may wait."""
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Entry(Generic[Item]):
-    """An item with its state, at a sender. Items are numbered as they come, from 1."""
-
-    item: Item
-    number: int
-    due: float
-    """When it is tried next; it is given up when it `ends`."""
-    ends: float
-    max_batch_size: int = sys.maxsize
-    tries: int = 0
-    """Those that may have failed because of this item."""
-    trouble: DropReason = "unavailable"
-    """Why it is not delivered yet."""
-    in_flight: bool = False
-    ended: Ending | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryStatus:
-    """Says what has become of the scores of one answer. May be asked from any thread; does no I/O."""
-
-    entries: Sequence[Entry[Any]]
-    is_lost: bool = False
-    """The scores were not taken in."""
-
-    def state(self) -> Literal["waiting", "span_not_found", "settled", "lost"]:
-        """What has become of all of them: one was given up; one is on its way; one looks for its span; all have ended."""
-        waiting = {entry.trouble for entry in self.entries if entry.ended is None}
-        ended = {entry.ended for entry in self.entries if entry.ended is not None}
-        if self.is_lost or any(how == "dropped" and why != "span_not_found" for how, why in ended):
-            return "lost"
-        return "settled" if not waiting else "span_not_found" if waiting == {"span_not_found"} else "waiting"
 
 
 class Sender(Generic[Item]):

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.telemetry.providers import exporter_of, flush_as_well, hearing
-from ragspan.tools.http import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
+from ragspan.tools.delivery import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender
 
 __all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]

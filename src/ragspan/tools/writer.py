@@ -23,8 +23,9 @@ from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import clean_name
-from ragspan.tools.http import DeliveryOptions, DeliveryStats, Endpoint, HttpClient, WriteResult
-from ragspan.tools.sender import DeliveryStatus, Sender
+from ragspan.tools.delivery import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
+from ragspan.tools.http import Endpoint, HttpClient
+from ragspan.tools.sender import Sender
 
 _LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
 _BYTES = 1500  # of an annotation without its explanation

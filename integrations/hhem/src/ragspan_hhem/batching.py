@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ragspan.engine.threads import DaemonThreads
 from ragspan.exceptions import JudgeError
-from ragspan.process import keep_inherited, log_line, watch_forks
+from ragspan.process import keep_inherited, watch_forks
+from ragspan.throttled_log import log_line
 from ragspan_hhem.model import HHEM, Finding, error_text
 
 if TYPE_CHECKING:

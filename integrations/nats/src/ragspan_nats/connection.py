@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nats.aio.client import Client
 from nats.errors import UnexpectedEOF
 
-from ragspan.process import ThrottledLog
 from ragspan.telemetry.values import legible
+from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:

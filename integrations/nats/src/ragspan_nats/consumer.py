@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ragspan.engine.threads import Deadline
-from ragspan.process import ThrottledLog
 from ragspan.records import MAX_JSON
+from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_streams, error_text
 from ragspan_nats.message import ENCODING, MESSAGE_ID, BrokerMessage
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions

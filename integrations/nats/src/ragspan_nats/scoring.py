@@ -16,17 +16,17 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 
+from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.engine import Dropped
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
-from ragspan.pauses import Backoff
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
 from ragspan.telemetry.providers import exporters, providers_from_environment
+from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Delivered, DeliveryOptions, DeliveryStatus, ExportError, ScoreWriter, Sender, WriteResult
 from ragspan.tools.spans import RetryingSpanExporter
 from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Disposition

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, choice, instance
+from ragspan.backoff import Backoff
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason
 from ragspan.engine.processor import BackgroundProcessor
@@ -19,12 +20,12 @@ from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
 from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import without_texts
-from ragspan.pauses import Backoff, give_turn
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
+from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 from ragspan_nats.message import BrokerMessage, message_of
 from ragspan_nats.settings import BrokerAccess, Stream
 

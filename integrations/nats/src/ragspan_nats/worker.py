@@ -13,16 +13,16 @@ from typing import Any, get_args
 
 from opentelemetry.metrics import Observation
 
+from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.engine.threads import Deadline
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
-from ragspan.pauses import Backoff
-from ragspan.process import ThrottledLog
 from ragspan.records import MAX_JSON, RagRecord
 from ragspan.redaction import RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
+from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.consumer import LONGEST_REQUEST, STOPPED, Consumer, Delivery, Disposition, Ending
 from ragspan_nats.message import json_in
 from ragspan_nats.scoring import FleetScoring

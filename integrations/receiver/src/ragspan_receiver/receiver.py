@@ -20,10 +20,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ragspan.arguments import counted
 from ragspan.engine.threads import Deadline
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
+from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import Batch, RefusedError, batch_of, decoded
 from ragspan_receiver.traces import BufferLimits, OpenTraces, Trace

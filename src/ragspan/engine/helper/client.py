@@ -22,8 +22,8 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.session import session_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Outcome
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
+from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
 _MAX_SILENCE = 120.0  # seconds until one that answers nothing is killed; loading a classifier's model takes a while

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from ragspan.judges.llm.requests import status_of
-from ragspan.process import ThrottledLog
+from ragspan.throttled_log import ThrottledLog
 
 _FORMAT: Final = "response_format"
 PARAMETERS: Final[Mapping[str, Sequence[str]]] = {

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
 from ragspan.judges.screen.flags import Flag, read_structure
-from ragspan.pauses import give_turn
 from ragspan.text.keys import is_number, readable
 from ragspan.text.languages import Language
 from ragspan.text.limits import characters_read
 from ragspan.text.sentences import END, Sentence, read_sentence, reader
+from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones

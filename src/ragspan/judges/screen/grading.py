@@ -16,11 +16,11 @@ from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
-from ragspan.pauses import give_turn
 from ragspan.text.keys import content_of, is_content, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
+from ragspan.turns import give_turn
 
 DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"

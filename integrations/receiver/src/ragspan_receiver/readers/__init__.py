@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-from ragspan.process import ThrottledLog
 from ragspan.records import RagRecord
 from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
+from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers.attribute_names import CONVENTIONS, GENAI, MODEL_PREFIXES
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.reading import ReadSpan, become_search, read

@@ -1,36 +1,10 @@
-"""Pauses: between tries of a service that refuses, and for other threads where ragspan computes in a process that answers requests.
-
-Python lets a thread compute for five milliseconds before another one gets its turn. A server with little time left would
-wait that long at each of its reads and writes: short stretches let requests come first.
-"""
+"""Pauses between tries of a service that refuses."""
 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
-
-_PAUSE = 0.00001
-"""Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
-_LONGEST = 0.0003
-"""Seconds of computing after which others get a turn, at the next place where one may be given."""
-_process = SimpleNamespace(has_worker=False)  # no lock, which a fork could leave held
-_own = threading.local()
-"""What each thread had computed when its last turn ended."""
-
-
-def enable_turns() -> None:
-    """From now on others get turns in this process: an engine's worker runs in it."""
-    _process.has_worker = True
-
-
-def give_turn() -> None:
-    """A place where others may get a turn; nothing happens in a process without a worker."""
-    if _process.has_worker and time.thread_time() - getattr(_own, "computed", 0.0) > _LONGEST:
-        time.sleep(_PAUSE)
-        _own.computed = time.thread_time()
 
 
 def backoff(
