@@ -21,13 +21,15 @@ HOSTILE = "</script><img src=x onerror='document.title=`hacked`'><script>documen
 @pytest.fixture(scope="module")
 def evaluation():
     rows = [replace(record, metadata={"model": f"m{number % 3}"}) for number, record in enumerate(answered_questions())]
-    return evaluate(rows, METRICS, judge=OverlapJudge(), by="model")
+    answers = evaluate(rows, METRICS, judge=OverlapJudge(), by="model")
+    answers.source = "answers about the documentation"
+    return answers
 
 
 @pytest.fixture(scope="module")
 def report(evaluation, tmp_path_factory) -> Path:
     file = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(evaluation, file, title="Answers about the documentation")
+    write_report(evaluation, file)
     return file
 
 
@@ -66,7 +68,8 @@ def test_the_report_fits_the_screen_and_draws_its_plots(opened, report, name, si
 
     assert screen.page.locator("article.card svg.plot").count() == len(METRICS)
     screen.keep(f"report-{name}-{scheme}")
-    screen.page.locator("details.answer summary").first.click()
+    for summary in screen.page.locator("details.answer summary").all():
+        summary.click()
     assert screen.page.locator("details.answer[open] mark").count() > 0
     is_wider = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     assert not screen.page.evaluate(is_wider)
@@ -112,12 +115,14 @@ def test_a_table_is_sorted_by_a_column(opened, report):
 def test_text_that_would_be_a_script_is_shown_and_not_run(opened, tmp_path):
     context = RetrievedContext(text=HOSTILE, id=HOSTILE, source=HOSTILE)
     record = RagRecord(question=HOSTILE, contexts=[context], response=f"A claim. {HOSTILE}", record_id=HOSTILE)
-    write_report(evaluate([record], METRICS, judge=OverlapJudge()), tmp_path / "report.html", title=HOSTILE)
+    hostile = evaluate([record], METRICS, judge=OverlapJudge())
+    hostile.source = HOSTILE
+    write_report(hostile, tmp_path / "report.html")
 
     page = opened(tmp_path / "report.html").page
     page.locator("details.answer > summary").first.click()
 
-    assert page.title() == HOSTILE.replace("\u202e", "[U+202E]")
+    assert page.title() == f"RAG evaluation of {HOSTILE[:-1]}\ufffd"
     assert page.locator("img").count() == 0
     assert HOSTILE[:-1] in page.locator(".contexts .text").inner_text()
 
