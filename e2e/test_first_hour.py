@@ -75,6 +75,7 @@ def test_three_lines_to_the_console_and_two_more_to_the_annotations(shell, scree
     shown = PhoenixScreen(screen, phoenix)
     eventually(lambda: phoenix.spans("default"), seconds=60, what="the spans")
     shown.open_spans("default")
+    shown.widen("annotations", by=500)  # Phoenix shows how many there are where their names do not fit
     eventually(
         lambda: shown.column("annotations"),
         until=lambda cells: any("faithfulness" in cell and "1.00" in cell for cell in cells),

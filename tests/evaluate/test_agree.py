@@ -56,6 +56,7 @@ def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
     done = run(path, "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
 
     assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("60 rows evaluated by overlap, ")
     assert "60 of 61 rows have a label" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["context_adherence", "60", "(30)", "1.00", "(0.89", "to", "1.00)"] in [line[:7] for line in lines]

@@ -18,7 +18,7 @@ from ragspan.arguments import counted
 from ragspan.config import settings_with
 from ragspan.defaults import emitter_from
 from ragspan.engine.metric_outcome import about_response
-from ragspan.evaluate.evaluation import Evaluation, parts
+from ragspan.evaluate.evaluation import Evaluation, headline, parts
 from ragspan.evaluate.gates import KINDS, check_gates, parse_gates, require_metrics
 from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
@@ -151,7 +151,7 @@ def agree_with_labels(options: Namespace) -> int:
         raise TableError(f"no row of {options.data} has a label that says good or bad")
     found = agreement(evaluation, with_all=options.metrics is not None)
     rows = evaluation.rows + evaluation.bad_row_count
-    _print([f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
+    _print([headline(evaluation), f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
     _write_json(options.json, found)
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])

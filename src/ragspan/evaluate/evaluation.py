@@ -235,7 +235,7 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
     if ranks:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
-    yield _headline(evaluation)
+    yield headline(evaluation)
 
 
 def _groups(evaluation: Evaluation) -> Iterator[Table]:
@@ -280,7 +280,7 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     return [*lines, ""] if shared else []
 
 
-def _headline(evaluation: Evaluation) -> str:
+def headline(evaluation: Evaluation) -> str:
     """How much was done, by whom, in how long, for how much."""
     text = f"{counted(evaluation.rows, 'row', grouped=True)} evaluated"
     if len(evaluation.judged) == 1:

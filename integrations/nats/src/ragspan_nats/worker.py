@@ -181,7 +181,7 @@ class Worker:
                 disposition = STOPPED
             except Exception as error:  # noqa: BLE001 - a defect of ours at one record must not end the worker
                 self._log.report("worker", "a record could not be scored: %s", type(error).__name__)
-                disposition = Disposition(ending="nacked", reason="lost")
+                disposition = Disposition(ending="nacked", reason="not_scored")
             self._scoring.abandon(delivery)
             if disposition.ending == "acknowledged":
                 self._judge.succeeded()
@@ -232,5 +232,5 @@ class Worker:
         delivery.is_judging = False
         self._changed.set()
         if not isinstance(scored, ScoredRecord):
-            return Disposition(ending="nacked", reason="lost", detail=scored.reason)
+            return Disposition(ending="nacked", reason="not_scored", detail=scored.reason)
         return await self._scoring.export(delivery, scored)
