@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 QUICK = {
     "capture.py": ("--quick",),
     "embedded_judge.py": ("--quick",),
+    "footprint.py": ("--answers", "2"),
     "hot_path.py": ("--quick",),
     "judge_cost.py": ("--quick",),
     "long_requests.py": ("--quick",),
