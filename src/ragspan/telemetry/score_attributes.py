@@ -13,8 +13,8 @@ from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
-from ragspan.telemetry.step_attributes import document_id, text_attributes
-from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
+from ragspan.telemetry.step_attributes import document_attributes, document_id, text_attributes
+from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, clean_name, error_type, json_list
 
 _CODE_JUDGES = (None, "overlap", "hhem", "lettucedetect")
 """Judges that are not language models: the embedded judge and classifiers. A colon and the model's name may follow."""
@@ -60,6 +60,8 @@ def answer_attributes(scored: ScoredRecord, content: ContentPolicy, dimensions: 
         found |= {f"{semconv.DETAIL}{metric}.{name}": figure for name, figure in score.details.items()}
     for index, (metric, score) in enumerate(scores.items()):
         found |= _openinference_copy(index, metric, score)
+    if not record.retrievals and record.contexts and content.allows(hidden_as="documents"):  # no other span has them
+        found |= document_attributes(semconv.RETRIEVAL_DOCUMENTS, record.contexts, content, limit=MAX_TEXT_CHARS)
     return found
 
 

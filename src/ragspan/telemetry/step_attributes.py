@@ -63,15 +63,15 @@ def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Att
             rest = {
                 semconv.GEN_AI_RETRIEVAL_DOCUMENTS: json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
                 **text_attributes(step.query, "inputs", content, semconv.GEN_AI_RETRIEVAL_QUERY_TEXT),
-                **_documents(semconv.RETRIEVAL_DOCUMENTS, step.contexts, content),
+                **document_attributes(semconv.RETRIEVAL_DOCUMENTS, step.contexts, content),
             }
         case Reranking():
             rest = {
                 semconv.RERANKER_TOP_K: step.top_k,
                 semconv.RERANKER_MODEL_NAME: step.model,
                 **text_attributes(step.query, "inputs", content, semconv.RERANKER_QUERY),
-                **_documents(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, content),
-                **_documents(semconv.RERANKER_INPUT_DOCUMENTS, step.given, content),
+                **document_attributes(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, content),
+                **document_attributes(semconv.RERANKER_INPUT_DOCUMENTS, step.given, content),
             }
         case Generation():
             start |= {
@@ -134,15 +134,17 @@ def _of_generation(step: Generation, content: ContentPolicy) -> dict[str, object
     return found
 
 
-def _documents(among: str, contexts: tuple[RetrievedContext, ...], content: ContentPolicy) -> Attributes:
-    """OpenInference's list. Each document has at least one attribute, because readers close the gaps of a list."""
+def document_attributes(
+    among: str, contexts: tuple[RetrievedContext, ...], content: ContentPolicy, *, limit: int = _MAX_PASSAGE_CHARS
+) -> Attributes:
+    """OpenInference's list of documents. Each document has at least one attribute, because readers close the gaps of a list."""
     found: dict[str, object] = {}
     is_shown = content.allows(hidden_as="documents")
     for index, context in enumerate(contexts[: _MAX_SHOWN_DOCUMENTS if is_shown else _MAX_DOCUMENTS]):
         found[semconv.DOCUMENT.format(among, index, "id")] = context.id
         found[semconv.DOCUMENT.format(among, index, "score")] = context.score
         if is_shown:
-            found[semconv.DOCUMENT.format(among, index, "content")] = bounded(context.text, _MAX_PASSAGE_CHARS)
+            found[semconv.DOCUMENT.format(among, index, "content")] = bounded(context.text, limit)
         elif not context.id and context.score is None:
             found[semconv.DOCUMENT.format(among, index, "metadata")] = json.dumps({"rank": index})
     return found

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from ragspan.config import Settings
 from ragspan.evaluate.sources import StoredAnswer, StoredScore
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.telemetry import semconv
+from ragspan.telemetry.values import MAX_TEXT_CHARS
 from ragspan_receiver.readers import records_of
+from ragspan_receiver.readers.payloads import Payloads, numbered, text_of
 from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
@@ -31,12 +33,32 @@ def answers_in(
     """
     records = records_of(spans, retrieval_tools=Settings.from_environment().retrieval_tools)
     by_id = {span.span_id: span for span in spans}
+    read = {record.parent.span_id for record in records if record.parent}
+    records += filter(None, (_captured(span) for span in spans if int(span.span_id, 16) not in read))
     around = [WHOLE_TRACE, *(span.span_id for span in spans if span.parent_id is None)] if len(records) == 1 else []
     for record in records:
         own = format(record.parent.span_id, "016x") if record.parent else WHOLE_TRACE
         said = next((opinions[one] for one in (own, *around) if opinions.get(one)), ())
         scored = next((scores[one] for one in (own, *around) if scores.get(one)), ())
         yield StoredAnswer(record=_as_written(record, by_id[own]), opinions=said, scores=scored)
+
+
+def _captured(span: TracedSpan) -> RagRecord | None:
+    """The record of ragspan's own span of an answer that no other span tells of: a program's code has answered."""
+    about = span.attributes
+    if about.get(semconv.FRAMEWORK) != "python" or not isinstance(response := about.get(semconv.OUTPUT_VALUE), str):
+        return None
+    found = Payloads().documents_in(numbered(about, semconv.RETRIEVAL_DOCUMENTS), loosely=True)
+    contexts = [RetrievedContext(text=one.text, id=one.id, score=score) for one, score in found]
+    return RagRecord(
+        question=text_of(about, [semconv.INPUT_VALUE]),
+        contexts=None if any(len(one.text) >= MAX_TEXT_CHARS for one, _ in found) else contexts,
+        response=response,
+        name=text_of(about, [semconv.GEN_AI_WORKFLOW_NAME]) or span.name,
+        started_ns=span.start_ns,
+        ended_ns=span.end_ns,
+        parent=SpanAnchor(trace_id=int(span.trace_id, 16), span_id=int(span.span_id, 16), is_remote=True),
+    )
 
 
 def _as_written(record: RagRecord, span: TracedSpan) -> RagRecord:
