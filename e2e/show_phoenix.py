@@ -38,7 +38,7 @@ def main() -> None:
         phoenix.start()
         demo_into(phoenix)
         print(f"\nThe traces with their scores: {phoenix.url}/projects/{phoenix.project_id(PROJECT)}/spans")
-        print("The badly grounded ones: type  annotations['faithfulness'].score < 0.5  into the filter.")
+        print("The badly grounded ones: type  annotations['faithfulness'].label == 'fail'  into the filter.")
         print("Ctrl-C stops Phoenix; its data stays in .phoenix/", flush=True)
         signal.pause()
     except KeyboardInterrupt:

@@ -137,7 +137,7 @@ def test_the_filter_leaves_exactly_the_bad_answers(shown, condition):
 
 def test_the_picture_of_the_bad_answers(shown):
     shown.open_spans(PROJECT)
-    shown.filter("annotations['faithfulness'].score < 0.5")
+    shown.filter("annotations['faithfulness'].label == 'fail'")
     shown.wait_for_column("input", BAD_QUESTIONS)
 
     shown.widen("annotations", by=600)

@@ -32,7 +32,7 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
             {"EMITTERS": "otel,fenix"},
             r"there is no emitter 'fenix' here; did you mean 'phoenix'\?; there are: console, .*otel, phoenix$",
         ),
-        ({"METRICS": "faithfulness,answer_relevance"}, "answer_relevance needs an LLMJudge"),
+        ({"METRICS": "faithfulness,answer_relevance"}, "answer_relevance needs an LLM judge"),
         (
             {"JUDGE": "openai:local", "JUDGE_BASE_URL": "http://127.0.0.1:1/v1", "BUDGET_USD_PER_DAY": "5"},
             r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_OPTIONS",

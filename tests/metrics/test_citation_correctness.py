@@ -91,4 +91,4 @@ async def test_without_citations_it_does_not_apply_and_unsure_ones_may_decide():
 
     assert await CitationCorrectness(judge).score(record("Shipping.")) == NotApplicable(reason="no_citations")
     outcome = await CitationCorrectness(judge).score(record("Shipping costs 4 euros [1]."))
-    assert (outcome.reason, outcome.detail) == ("cannot_tell", "1 of 1 citations could be supported or not")
+    assert (outcome.reason, outcome.detail) == ("cannot_tell", "whether 1 of 1 citations are supported cannot be told")

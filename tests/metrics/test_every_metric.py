@@ -92,7 +92,7 @@ async def test_a_judge_that_fails_makes_a_failure_of_its_type(answered, metric):
 
 def test_a_metric_that_the_embedded_judge_cannot_answer_says_who_can():
     with pytest.raises(
-        ConfigurationError, match=r"judge is an OverlapJudge, .* needs an LLMJudge, such as OpenAIJudge"
+        ConfigurationError, match=r"judge is an OverlapJudge, .* needs an LLM judge: leave it out, or set RAGSPAN_JUDGE"
     ):
         AnswerRelevance(OverlapJudge())
 

@@ -118,7 +118,7 @@ async def test_unsure_claims_count_for_neither_side_and_no_label_depends_on_them
     if value is None:
         assert outcome == NotApplicable(
             reason="cannot_tell",
-            detail=f"{verdicts.count('unsure')} of {len(verdicts)} claims could be supported or not",
+            detail=f"whether {verdicts.count('unsure')} of {len(verdicts)} claims are supported cannot be told",
         )
     else:
         assert (outcome.value, outcome.label) == (pytest.approx(value), label)

@@ -45,3 +45,24 @@ def test_with_a_worker_all_is_well_and_no_longer_once_it_is_killed(broker, make_
     (_, taken), code = sink_check(broker)
     assert (taken.state, code) == ("failed", 1)
     assert taken.found == "no worker takes records: 1 wait in the stream ragspan, 0 are in flight"
+
+
+MAY_NOT_HEAR = """
+authorization {
+  users = [
+    { user: "owner", password: "all" }
+    { user: "app", password: "some", permissions: { publish: [">"], subscribe: ["_INBOX_app.>"] } }
+  ]
+}
+"""
+
+
+def test_a_missing_permission_is_named(make_broker, sink_check):
+    broker = make_broker(config=MAY_NOT_HEAR, view="owner:all")
+    broker.start()
+    broker.make_stream(name="ragspan", subjects=["ragspan.records"])
+
+    (refused,), _ = sink_check(broker, RAGSPAN_SINK=f"nats://app:some@127.0.0.1:{broker.port}")
+
+    assert refused.state == "failed"
+    assert 'permissions violation for subscription to "_inbox' in refused.found.lower()

@@ -179,7 +179,9 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         sink.submit(record)
         is_out = sink.flush(seconds * _PUBLISHING)
         dropped = dict(sink.stats().dropped)
-        last = f": {complaints[-1]}" if complaints else ""
+        # What a broker forbids shows as silence in all that is logged later.
+        said = [one for one in complaints if "violation" in one.lower()] or complaints
+        last = f": {said[-1]}" if said else ""
         sink.shutdown(seconds * _SHUTTING_DOWN)
     if not is_out or dropped:
         found = f"the broker did not accept a record ({', '.join(dropped) or 'no reply in time'}){last}"

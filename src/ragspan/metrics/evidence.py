@@ -70,7 +70,7 @@ def scored_share(
     worst, best = ((counts["supported"] + more) / len(verdicts) for more in (0, unsure))
     is_open = unsure == len(verdicts) or worst < metric.threshold <= best
     if is_open and any(one.verdict == "unsure" and one.probability is None for one in verdicts):
-        return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {len(verdicts)} {what} could be supported or not")
+        return NotApplicable(reason=CANNOT_TELL, detail=_cannot_tell(unsure, verdicts, what))
     told = {"supported": 1.0, "unsupported": 0.0}
     counted = [value for one in verdicts if (value := told.get(one.verdict, one.probability)) is not None]
     return metric.scored(
@@ -85,8 +85,12 @@ def scored_share(
 
 
 def compared(verdict: ClaimVerdict) -> str:
-    """In brackets, from a judge that computes probabilities: it says what it compared in a few words."""
-    return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
+    """What a judge that computes probabilities says that it compared, in a few words; empty for other judges."""
+    return (verdict.explanation or "") if verdict.probability is not None else ""
+
+
+def _cannot_tell(unsure: int, verdicts: Sequence[ClaimVerdict], what: str) -> str:
+    return f"whether {unsure} of {len(verdicts)} {what} are supported cannot be told"
 
 
 def _explanation(verdicts: Sequence[ClaimVerdict], names: Sequence[str], what: str) -> str:
@@ -96,6 +100,6 @@ def _explanation(verdicts: Sequence[ClaimVerdict], names: Sequence[str], what: s
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         return f"{len(wrong)} of {len(verdicts)} {what} unsupported: {'; '.join([*wrong[:_SHOWN], *more])}"
     if unsure:
-        return f"{len(unsure)} of {len(verdicts)} {what} could be supported or not{compared(unsure[0])}."
+        return f"W{_cannot_tell(len(unsure), verdicts, what)[1:]}. {compared(unsure[0])}".rstrip()
     weakest = min(verdicts, key=lambda one: math.inf if one.probability is None else one.probability)
-    return f"No unsupported {what.removesuffix('s')} was found ({len(verdicts)} compared){compared(weakest)}."
+    return f"No unsupported {what.removesuffix('s')} was found ({len(verdicts)} compared). {compared(weakest)}".rstrip()

@@ -60,7 +60,11 @@ class Faithfulness(JudgedMetric[Judge]):
             verdicts.append(replace(settled, claim=claim))
         if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
             return without_documents
-        names = [textwrap.shorten(one.claim or "", _SHOWN_CHARS, placeholder="...") + compared(one) for one in verdicts]
+        names = [
+            textwrap.shorten(one.claim or "", _SHOWN_CHARS, placeholder="...")
+            + (f" ({said})" if (said := compared(one)) else "")
+            for one in verdicts
+        ]
         outcome = scored_share(self, record, verdicts, what="claims", names=names, verifier=verifier)
         if not isinstance(outcome, Score):
             return outcome

@@ -202,7 +202,9 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
     """Raise a `ConfigurationError` unless `judge` is an object that has all of `questions`, which are names of methods."""
     for question in questions:
         hint = (
-            "" if hasattr(Judge, question) else f"; {metric} needs an LLMJudge, such as OpenAIJudge, or one of your own"
+            ""
+            if hasattr(Judge, question)
+            else f"; {metric} needs an LLM judge: leave it out, or set RAGSPAN_JUDGE, such as openai:gpt-4o-mini"
         )
         if isinstance(judge, Detector):
             hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"

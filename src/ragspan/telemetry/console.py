@@ -109,6 +109,7 @@ def _contexts_found(record: RagRecord) -> str:
     """How many contexts there are, and where they came from."""
     if record.contexts is None:
         why = f": {record.contexts_unknown}" if record.contexts_unknown else ""
+        why += "; name what searches: RAGSPAN_RETRIEVAL_TOOLS, record_contexts()" if why == ": unmarked_text" else ""
         return "the text of the prompts" if record.background_is_prompt else f"not known{why}"
     if not record.contexts:
         return "none"
