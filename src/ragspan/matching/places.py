@@ -12,7 +12,7 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragspan.matching.words import Run, Span, WordIndex, unescaped, words_of
 from ragspan.pauses import give_turn
@@ -39,8 +39,7 @@ _mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
 _taken = re.compile(rb"[^\x00]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A text found in a part of the prompts."""
 
     part: int  # the number of the part
@@ -133,7 +132,8 @@ class PromptTexts:
         if self._searched > _MOST:
             self.is_complete = False
             return []
-        return [(number, at) for number, part in enumerate(self.parts) for at in occurrences(part, text)]
+        held = [(number, part) for number, part in enumerate(self.parts) if text in part]
+        return [(number, at) for number, part in held for at in occurrences(part, text)]
 
     @functools.cached_property
     def _pieces(self) -> tuple[str, Sequence[int], Mapping[str, list[int]]]:

@@ -182,6 +182,8 @@ def documents_of_messages(
             and these lists are left out then.
     """
     spoken = [message for message in messages if isinstance(message, PayloadMessage)]
+    if all(message.artifact is None and message.documents is None for message in spoken):
+        return [], False
     last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
     earlier, current = spoken[: max(last, 0)], spoken[last + 1 :]
     found = documents_in(spoken[last].documents) if last >= 0 else []
@@ -195,14 +197,17 @@ def documents_of_messages(
 
 def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:
     """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
-    prompt = [
-        PayloadMessage("human", each)
-        if isinstance(each, str)
-        else PayloadMessage(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
-        for each in messages
-        if isinstance(each, (str, PayloadMessage))
-    ]
+    prompt = [as_text(each) for each in messages if isinstance(each, (str, PayloadMessage))]
     return prompt if documents is None else [*prompt, PayloadMessage("system", "\n".join(texts_in(documents)))]
+
+
+def as_text(message: str | PayloadMessage) -> PayloadMessage:
+    """A message of a prompt with all that it shows as its text."""
+    if isinstance(message, str):
+        return PayloadMessage("human", message)
+    if isinstance(message.content, str) and message.documents is None:
+        return message
+    return PayloadMessage(message.role, message.prompt_text, message.calls, message.call_id, unread=message.unread)
 
 
 def is_conversation(inputs: Snapshot) -> bool:

@@ -166,7 +166,7 @@ class SeenDocuments:
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
-    metadata = kept_entries(document.metadata)
+    metadata = kept_entries(document.metadata) if document.metadata else {}
     names = field_names.SOURCE if metadata else ()
     return RetrievedContext(
         text=document.text,

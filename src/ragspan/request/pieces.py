@@ -10,9 +10,9 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 from ragspan.matching import Span, occurrences, unescaped, words_of
 from ragspan.pauses import give_turn
@@ -33,8 +33,8 @@ _MAX_PIECES = 20_000
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+|\x07+|\x08+")
 _bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
-_line = re.compile(
-    rf"^[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE | re.MULTILINE
+_line = re.compile(  # of a text after a line break: a search for that takes no time
+    rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE
 )
 _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
@@ -72,26 +72,27 @@ _SOURCES = tuple(Source)
 _UNKNOWN = bytes([255, *range(1, 256)])
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPiece:
-    """Words in one piece of a part of a prompt, beside those of documents."""
+_NO_EVIDENCE = bytes([Source.DOCUMENT, Source.USER, Source.MODEL, Source.TEMPLATE])
+
+
+class PromptPiece(NamedTuple):
+    """Words in one piece of a part of a prompt that may be evidence, beside those of documents."""
 
     source: Source
     text: str
 
 
 def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> list[PromptPiece]:
-    """The pieces of an answer's prompts, in prompt order."""
+    """The pieces of an answer's prompts that are evidence, or may be, in prompt order."""
     return list(islice(_Cutter(tree, seen, prompts, question).pieces(), _MAX_PIECES))
 
 
 class _Cutter:
     def __init__(self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> None:
         self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, _filled_texts(tree)
-        steps = [step for each in tree.chain_of_requests for step in each.steps]
-        models = [step for step in steps if isinstance(step, ModelStep)]
-        tools = [step for step in steps if isinstance(step, ToolStep)]
-        above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models}
+        models = [step for step in tree.all_steps if isinstance(step, ModelStep)]
+        tools = [step for step in tree.all_steps if isinstance(step, ToolStep)]
+        above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models if tools}
         self._in_tools = {call for call, outer in above.items() if outer}
         asking = {tool for outer in above.values() for tool in outer}
         self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
@@ -118,15 +119,17 @@ class _Cutter:
 
     def pieces(self) -> Iterator[PromptPiece]:
         for number, (message, turn) in self._prompts.parts.items():
-            text = self._texts.parts[number]
-            if turn is not Turn.SPOKEN:
-                self._mark(number, message, turn, text)
+            if turn is Turn.SPOKEN:
+                continue
+            text, marks = self._texts.parts[number], self._texts.marks_of(number)
+            self._mark(number, message, turn, text)
+            if not marks.translate(None, _NO_EVIDENCE):
+                continue
             is_data = text.lstrip()[:1] in {"{", "["}
-            marks = self._texts.marks_of(number).replace(b"\xff", b"\x00")
-            for found in _pieces.finditer(marks):
-                if (source := _SOURCES[marks[found.start()]]) is not Source.DOCUMENT:
+            for found in _pieces.finditer(marks.replace(b"\xff", b"\x00")):
+                if (mark := found[0][0]) not in _NO_EVIDENCE:
                     piece = text[slice(*found.span())]
-                    yield PromptPiece(source, unescaped(piece) if is_data else piece)
+                    yield PromptPiece(_SOURCES[mark], unescaped(piece) if is_data else piece)
 
     def _claim(self, number: int, source: Source, *spans: Span) -> None:
         for start, end in spans:
@@ -258,10 +261,10 @@ def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
     tagged = list(_tagged.finditer(text)) if "<message" in text else []
     for match in tagged:
         yield ROLES[match["role"].lower()], match.span("said")
-    lines = list(_line.finditer(text)) if ":" in text and not tagged else []
+    lines = list(_line.finditer(f"\n{text}")) if ":" in text and not tagged else []
     for match, after in zip_longest(lines, lines[1:]):
         end = len(text) if after is None else after.start()
-        section = _next_section.search(text, match.end(), end)
+        section = _next_section.search(text, match.end() - 1, end)
         yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
 
 
@@ -290,7 +293,7 @@ def trimmed(piece: str) -> str:
 def _filled_texts(tree: RequestTree) -> Mapping[str, Sequence[str]]:
     """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there."""
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
-    for step in (step for each in tree.chain_of_requests for step in each.steps):
+    for step in tree.all_steps:
         if isinstance(step.output, FilledPrompt):
             own = step.inputs if step.late_inputs is None else step.late_inputs
             is_texts = isinstance(own, list) and all(isinstance(each, str) for each in own)
@@ -337,7 +340,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     asked_models = {part.text for model in tree.answering_models for part in model.prompt}
     found: dict[str, None] = {}
     told: set[str] = set()
-    for step in (step for each in tree.chain_of_requests for step in each.steps):
+    for step in tree.all_steps:
         value: Snapshot = None
         if step.parent is None:
             given = step.inputs if step.late_inputs is None else step.late_inputs
@@ -385,7 +388,7 @@ def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
 
 def _summaries_in(tree: RequestTree) -> Iterator[str]:
     """What fields and nodes give out that are called a summary."""
-    for step in (step for each in tree.chain_of_requests for step in each.steps if type(step) is Step):
+    for step in (step for step in tree.all_steps if type(step) is Step):
         for value in (step.inputs, step.output):
             for name, text in _leaves(value, step.name):
                 if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from ragspan.matching import Match, PromptTexts, Span, WordIndex, occurrences, words_of
 from ragspan.request.contents import MAX_FIELDS, Document, PayloadMessage, json_fields, normalise_spaces
@@ -49,8 +50,7 @@ class Turn(enum.Enum):
     SPOKEN = enum.auto()  # a model's words, which hold no documents even if they quote some
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedDocument:
+class PlacedDocument(NamedTuple):
     """A document in a prompt."""
 
     entry: SeenDocument
@@ -336,7 +336,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     same = [call for call, text in said_by.items() if text == response] if response else []
     if same or not response or not models:
         return (same or list(models))[-1:], True  # as mostly
-    if all(text in response and len(words_of(text[:_NEAR])) > 1 for text in said_by.values()):
+    if all(" " in text and text in response for text in said_by.values()):
         return sorted(models, key=lambda call: response.find(said_by[call])), True  # put together from all of them
     answer = words_of(response[:_MAX_RESPONSE])
     if not answer:

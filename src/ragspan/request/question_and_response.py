@@ -39,15 +39,12 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def question_of(tree: RequestTree, queries: Sequence[str]) -> str | None:
     """The user's own words; `queries` are what was searched with."""
-    saved = [question_in(state, queries) for state in tree.saved_states]
-    found = [
-        question_in(tree.inputs, queries),
-        question_in(tree.asked_before, queries),
-        *(question for question in saved if question not in queries),  # those are what a model asked its tools
-        *saved,
-        *(step.query for step in tree.all_of(SearchStep)[:1]),
-    ]
-    return next((question for question in found if question is not None), None)
+    for asked in (tree.inputs, tree.asked_before):
+        if (question := question_in(asked, queries)) is not None:
+            return question
+    saved = [question for state in tree.saved_states if (question := question_in(state, queries)) is not None]
+    found = [question for question in saved if question not in queries]  # those are what a model asked its tools
+    return next(iter([*found, *saved, *(step.query for step in tree.all_of(SearchStep)[:1])]), None)
 
 
 def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:

@@ -151,10 +151,14 @@ class RequestTree:
         return trees[::-1]
 
     @cached_property
+    def all_steps(self) -> list[Step]:
+        """The steps, after those of the requests that this one continues."""
+        return [step for tree in self.chain_of_requests for step in tree.steps]
+
+    @cached_property
     def answering_models(self) -> list[ModelStep]:
         """The calls of models that may have served the answer, also before an interruption: not those inside a search."""
-        models = (step for tree in self.chain_of_requests for step in tree.all_of(ModelStep))
-        return [step for step in models if not step.inside_search]
+        return [step for step in self.all_steps if isinstance(step, ModelStep) and not step.inside_search]
 
     @property
     def asked_before(self) -> Snapshot:
@@ -234,7 +238,7 @@ def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload:
     elif kind is EventKind.FILLED:
         template = Step(name="template", parent=step, started_ns=time_ns, inputs=payload)
         tree.end(tree.begin(template), time_ns, FilledPrompt())
-    elif kind in {EventKind.END, EventKind.READ, EventKind.ERROR}:
+    elif kind is EventKind.END or kind is EventKind.ERROR or kind is EventKind.READ:
         if isinstance(step, SearchStep):
             step.span = step.span or about
         late_inputs = about if type(step) is Step and not isinstance(about, SpanAnchor) else None
