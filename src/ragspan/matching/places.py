@@ -53,9 +53,9 @@ class Match(NamedTuple):
         return self.start, self.end
 
 
-def occurrences(text: str, needle: str) -> Iterator[int]:
-    """Where a text stands in another one as it is, and between word boundaries if it is short."""
-    start = text.find(needle) if needle else -1
+def occurrences(text: str, needle: str, first: int | None = None) -> Iterator[int]:
+    """Where a text stands in another one as it is, and between word boundaries if it is short; `first` is known already."""
+    start = first if first is not None else text.find(needle) if needle else -1
     for _ in range(_MAX_PLACES):
         if start < 0:
             return
@@ -99,12 +99,13 @@ class PromptTexts:
     def claim(self, part: int, start: int, end: int, owner: int) -> None:
         """Mark the characters in this range that belong to nothing yet."""
         marks = self.marks_of(part)
-        is_free = marks.count(FREE, start, end) == end - start
+        is_free = marks[start:end] == bytes(end - start)
         marks[start:end] = bytes([owner]) * (end - start) if is_free else marks[start:end].translate(_claims(owner))
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
-        return (end - start - self.marks_of(part).count(FREE, start, end)) * 10 <= end - start
+        marks, length = self.marks_of(part), end - start
+        return marks[start:end] == bytes(length) or (length - marks.count(FREE, start, end)) * 10 <= length
 
     @functools.cached_property
     def index(self) -> WordIndex:
@@ -132,8 +133,11 @@ class PromptTexts:
         if self._searched > _MOST:
             self.is_complete = False
             return []
-        held = [(number, part) for number, part in enumerate(self.parts) if text in part]
-        return [(number, at) for number, part in held for at in occurrences(part, text)]
+        found = list[tuple[int, int]]()
+        for number, part in enumerate(self.parts) if text else ():
+            if (first := part.find(text)) >= 0:
+                found += [(number, at) for at in occurrences(part, text, first)]
+        return found
 
     @functools.cached_property
     def _pieces(self) -> tuple[str, Sequence[int], Mapping[str, list[int]]]:
@@ -187,7 +191,8 @@ class PromptTexts:
         for text in wanted:
             give_turn()
             needle = text.strip()  # templates and formatters leave out the white space around
-            own = [place for place in self.places_of(needle) if place[0] not in self.silent]
+            own = self.places_of(needle)
+            own = [place for place in own if place[0] not in self.silent] if self.silent else own
             if text == apart:
                 for part, start in own[-1:] if text in found else own:  # the last one is the user's
                     self.claim(part, start, start + len(needle), ASKED)

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.capturing.log import EventKind, RequestLog, RunKey, nested_logs
+from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream, nested_logs
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import Document, FilledPrompt, PayloadMessage
@@ -173,20 +173,35 @@ class RequestTree:
 # From a log
 
 
-def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
+def tree_of(
+    log: RequestLog,
+    around: Mapping[RunKey, Step] | None = None,
+    *,
+    events: Iterable[tuple[Any, ...]] | None = None,
+    streams: Mapping[RunKey, TokenStream] | None = None,
+) -> RequestTree:
     """The tree of a request, with those of the interrupted requests that it continues.
 
     Args:
         log: of the request, or of what happened inside another one.
         around: by its outermost runs, the steps of that one that they are in.
+        events: its events, if an integration had noted something for later in their place.
+        streams: the same of its streams.
     """
     before = None
     for earlier in log.earlier:
-        before = _one_tree(earlier, before, {})
-    return _one_tree(log, before, around or {})
+        before = _one_tree(earlier, before, {}, earlier.events, earlier.streams)
+    streams = log.streams if streams is None else streams
+    return _one_tree(log, before, around or {}, log.events if events is None else events, streams)
 
 
-def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey, Step]) -> RequestTree:
+def _one_tree(
+    log: RequestLog,
+    before: RequestTree | None,
+    outer: Mapping[RunKey, Step],
+    events: Iterable[tuple[Any, ...]],
+    streams: Mapping[RunKey, TokenStream],
+) -> RequestTree:
     noted = log.about
     tree = RequestTree(
         started_ns=log.started_ns,
@@ -204,7 +219,7 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
     )
     steps: dict[RunKey, Step] = {}
     copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
-    for kind, run, parent, time_ns, payload, about in list(log.events):
+    for kind, run, parent, time_ns, payload, about in list(events):
         if kind is EventKind.START:
             above = outer.get(run) if parent is None else steps.get(parent)
             kind_of = STEPS.get(type(about), Step)
@@ -219,7 +234,7 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
             _note(tree, steps[run], kind, time_ns, payload, about)
-    for run, stream in log.streams.items():
+    for run, stream in streams.items():
         if isinstance(model := steps.get(run), ModelStep):
             model.tokens = stream.tokens[:: copies.get(run, 1)]
             model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -82,7 +81,9 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) ->
 
     It has the prompts that templates were filled for; a synthesizer without nodes asks nobody.
     """
-    tree = tree_of(_read(log), around)
+    streams = {**log.streams, **_streams_of_models(log.history)} if log.streams else log.streams
+    tree = tree_of(log, around, events=_read(log, streams), streams=streams)
+    tree.framework, tree.run_type, tree.delivered = "llama_index", "engine", "awaited" in log.about
     models = tree.all_of(ModelStep)
     prompts: dict[Step, list[PayloadMessage]] = {}
     for step in list(tree.steps):
@@ -174,13 +175,8 @@ def _originals_of(
 # What the events left for later
 
 
-def _read(log: RequestLog) -> RequestLog:
-    """The log with texts in place of streams, and with nodes as the framework writes them: each event is read once."""
-    read = copy.copy(log)
-    read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
-    if log.streams:
-        read.streams = {**log.streams, **_streams_of_models(log.history)}
-    read.events = []
+def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tuple[Any, ...]]:
+    """The events with texts in place of streams, and with nodes as the framework writes them."""
     given: dict[RunKey, Any] = {}  # what steps were given, until it is known how they write it
     for event in list(log.events):
         kind, run, parent, time_ns, payload, about = event
@@ -193,11 +189,10 @@ def _read(log: RequestLog) -> RequestLog:
             _note_written(given.pop(run, None), payload)  # later it only packs or shortens them
         elif kind is EventKind.REREAD:
             payload = _with_templates(payload)
-        elif kind is EventKind.READ and run in log.streams:
-            tokens = [text for text in log.streams[run].tokens if isinstance(text, str)]
+        elif kind is EventKind.READ and run in streams:
+            tokens = [text for text in streams[run].tokens if isinstance(text, str)]
             payload.content = "".join(tokens) or payload.content
-        read.events.append((kind, run, parent, time_ns, payload, about))
-    return read
+        yield kind, run, parent, time_ns, payload, about
 
 
 def _with_documents(given: Sequence[Any], log: RequestLog) -> Sequence[Any]:
