@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import NamedTuple
@@ -89,13 +89,13 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
 
 class _Cutter:
     def __init__(self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> None:
-        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, _filled_texts(tree)
-        models = [step for step in tree.all_steps if isinstance(step, ModelStep)]
-        tools = [step for step in tree.all_steps if isinstance(step, ToolStep)]
+        self._seen, self._prompts, self._texts = seen, prompts, prompts.texts
+        self._filled = _filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
+        models = [step for each in tree.chain_of_requests for step in each.all_of(ModelStep)]
+        tools = [step for each in tree.chain_of_requests for step in each.all_of(ToolStep)]
         above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models if tools}
         self._in_tools = {call for call, outer in above.items() if outer}
         asking = {tool for outer in above.values() for tool in outer}
-        self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
         self._said: dict[str, list[ModelStep]] = {}
         for call in [call for call in models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]:
@@ -201,8 +201,6 @@ class _Cutter:
         """What a prompt template was filled with: around documents it is what a formatter wrote."""
         marks = self._texts.marks_of(number)
         for value in dict.fromkeys(self._filled[text]):
-            if len(value.strip()) < _MIN_VALUE or value in self._document_texts:
-                continue
             for start, end in _spans(text, value)[:1]:
                 if Source.DOCUMENT in marks[start:end] or value in self._known:
                     self._claim(number, Source.METADATA, (start, end))
@@ -290,8 +288,11 @@ def trimmed(piece: str) -> str:
 # What prompts were filled with: the values of templates, and what steps and the caller handed on
 
 
-def _filled_texts(tree: RequestTree) -> Mapping[str, Sequence[str]]:
-    """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there."""
+def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> Mapping[str, Sequence[str]]:
+    """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there.
+
+    Those of documents are found already.
+    """
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
     for step in tree.all_steps:
         if isinstance(step.output, FilledPrompt):
@@ -301,12 +302,13 @@ def _filled_texts(tree: RequestTree) -> Mapping[str, Sequence[str]]:
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
-        texts = {text: text.strip() for value in values for text in _texts_of(value) if text.strip()}
+        texts = {text: text.strip() for value in values for text in _texts_of(value) if text not in found}
         others = [value for value in values if isinstance(value, (dict, list))]
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
             written = [text for text, bare in texts.items() if bare in prompt]
             written += [text for value in others for text in _written_of(value, prompt)]
-            filled.setdefault(prompt, []).extend(written)
+            long = (text for text in written if len(text.strip()) >= _MIN_VALUE and text not in found)
+            filled.setdefault(prompt, []).extend(long)
     return filled
 
 

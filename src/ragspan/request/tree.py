@@ -50,6 +50,7 @@ class RequestTree:
     # Steps fill these in.
     root: Step | None = None
     steps: list[Step] = field(default_factory=list)  # the steps, in the order in which they began
+    _of_kind: dict[type[Step], list[Any]] = field(default_factory=dict)
     moments: list[tuple[Step, bool]] = field(default_factory=list)
     """The starts (False) and ends (True) of steps, in order of time."""
     inputs: Snapshot = OPAQUE
@@ -65,6 +66,7 @@ class RequestTree:
     def begin(self, step: AnyStep) -> AnyStep:
         """Add a step, which begins now."""
         self.steps.append(step)
+        self._of_kind.setdefault(type(step), []).append(step)
         self.moments.append((step, False))
         if step.parent is None:
             self._note_inputs(step.inputs)
@@ -119,18 +121,22 @@ class RequestTree:
             step for step in other.steps if not (isinstance(step, ModelStep) and isinstance(step.parent, ModelStep))
         ]
         moments = [moment for moment in other.moments if moment[0] in steps]
-        self.steps = list(merge(self.steps, steps, key=lambda step: step.started_ns))
-        self.moments = list(
-            merge(self.moments, moments, key=lambda one: one[0].ended_ns if one[1] else one[0].started_ns)
-        )
+        ordered = merge(self.moments, moments, key=lambda one: one[0].ended_ns if one[1] else one[0].started_ns)
+        self.rearrange(list(merge(self.steps, steps, key=lambda step: step.started_ns)), list(ordered))
         self.recorded += other.recorded
         self.found_nothing |= other.found_nothing
 
+    def rearrange(self, steps: list[Step], moments: list[tuple[Step, bool]]) -> None:
+        """Have these steps, at these moments, in place of the ones until now."""
+        self.steps, self.moments, self._of_kind = steps, moments, {}
+        for step in steps:
+            self._of_kind.setdefault(type(step), []).append(step)
+
     # Reading
 
-    def all_of(self, kind: type[AnyStep]) -> list[AnyStep]:
+    def all_of(self, kind: type[AnyStep]) -> Sequence[AnyStep]:
         """The steps of a kind, in the order in which they began."""
-        return [step for step in self.steps if isinstance(step, kind)]
+        return self._of_kind.get(kind, ())
 
     @property
     def error(self) -> str | None:
@@ -158,7 +164,7 @@ class RequestTree:
     @cached_property
     def answering_models(self) -> list[ModelStep]:
         """The calls of models that may have served the answer, also before an interruption: not those inside a search."""
-        return [step for step in self.all_steps if isinstance(step, ModelStep) and not step.inside_search]
+        return [step for tree in self.chain_of_requests for step in tree.all_of(ModelStep) if not step.inside_search]
 
     @property
     def asked_before(self) -> Snapshot:

@@ -37,8 +37,8 @@ _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "Sto
 """Errors that steer a workflow; nobody hides them from anybody."""
 
 
-_Answers: TypeAlias = Sequence[tuple[str, ModelStep]]
-"""What earlier steps answered, each with the call that it comes from."""
+_Answers: TypeAlias = Mapping[str, Sequence[ModelStep]]
+"""What earlier steps answered, with the calls that it comes from."""
 
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
@@ -111,8 +111,7 @@ def _as_given(
         yield from contexts
         return
     given = [pair for found in documents_in(synthesis.inputs) for pair in found]
-    said = {text for text, _ in answers} if synthesis.output == response else ()
-    if said and any(each.text.strip() in said for each, _ in given):
+    if synthesis.output == response and answers and any(each.text.strip() in answers for each, _ in given):
         handed = {text for document, _ in given for text in (document.text, document.written)}
         contexts = [context for context in contexts if context.text in handed] or contexts
     prompts: list[str] | None = None
@@ -136,17 +135,17 @@ def _answers_in(tree: RequestTree) -> _Answers:
     """
     models = tree.answering_models
     last_ns = max((model.started_ns for model in models), default=0)
-    answers: list[tuple[str, ModelStep]] = []
+    answers: dict[str, list[ModelStep]] = {}
     for step in tree.steps:
         if not 0 < step.ended_ns <= last_ns:
             continue  # it is the answer itself, or a part of it
         if isinstance(step, ModelStep):
             if " " in (said := step.said.strip()):
-                answers.append((said, step))
+                answers.setdefault(said, []).append(step)
         elif type(step) in _ENGINES and step.parent is not None and isinstance(step.output, str):
             inner = [model for model in models if model.is_within(step)]
             if inner and (said := step.output.strip()):
-                answers.append((said, inner[-1]))
+                answers.setdefault(said, []).append(inner[-1])
     return answers
 
 
@@ -160,7 +159,7 @@ def _originals_of(
     read: dict[ModelStep, Sequence[RetrievedContext]] = {}  # what the prompts of these calls held
     for context in waiting:
         inner: list[RetrievedContext] = []
-        for model in [model for text, model in answers if text in context.text]:
+        for model in [model for text, models in answers.items() if text in context.text for model in models]:
             if model not in read:
                 seen = seen or SeenDocuments(tree)
                 read[model] = contexts_of_calls(tree, seen, question, [model]) or ()
