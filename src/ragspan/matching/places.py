@@ -96,11 +96,12 @@ class PromptTexts:
             self.marks[part] = bytearray([SILENT if part in self.silent else FREE]) * len(self.parts[part])
         return self.marks[part]
 
-    def claim(self, part: int, start: int, end: int, owner: int) -> None:
-        """Mark the characters in this range that belong to nothing yet."""
+    def claim(self, part: int, owner: int, *spans: Span) -> None:
+        """Mark the characters in these ranges that belong to nothing yet."""
         marks = self.marks_of(part)
-        is_free = marks[start:end] == bytes(end - start)
-        marks[start:end] = bytes([owner]) * (end - start) if is_free else marks[start:end].translate(_claims(owner))
+        for start, end in spans:
+            own = marks[start:end]
+            marks[start:end] = bytes([owner]) * len(own) if own == bytes(len(own)) else own.translate(_claims(owner))
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
@@ -178,7 +179,7 @@ class PromptTexts:
         return [found.get(text, []) for text in texts]
 
     def _add(self, found: list[Match], match: Match) -> None:
-        self.claim(match.part, *match.span, FOUND)
+        self.claim(match.part, FOUND, match.span)
         if not found or found[-1].part != match.part:
             found.append(match)
 
@@ -195,7 +196,7 @@ class PromptTexts:
             own = [place for place in own if place[0] not in self.silent] if self.silent else own
             if text == apart:
                 for part, start in own[-1:] if text in found else own:  # the last one is the user's
-                    self.claim(part, start, start + len(needle), ASKED)
+                    self.claim(part, ASKED, (start, start + len(needle)))
                 own = own[:-1] if text in found else []
             for part, start in own:
                 if self.is_free(part, start, start + len(needle)):

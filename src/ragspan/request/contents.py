@@ -269,6 +269,15 @@ def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
             yield from texts_in(item, in_objects=in_objects)
 
 
+def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]:
+    """What lists and dictionaries hold in the end, by the names of the fields."""
+    if isinstance(value, (dict, list)):
+        for key, item in value.items() if isinstance(value, dict) else ((name, item) for item in value):
+            yield from leaves_in(item, key)
+    else:
+        yield name, value
+
+
 def normalise_spaces(text: str) -> str:
     """A text with one space between its words, to be compared with others; of a very long one the beginning."""
     return " ".join(text[:_MAX_COMPARED].split())

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ragspan.matching import Span, occurrences, unescaped, words_of
 from ragspan.pauses import give_turn
-from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, prompt_of, texts_in
+from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, leaves_in, prompt_of, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
@@ -44,6 +44,7 @@ _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middlew
 _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
+_MAX_LEAVES = 1000
 _MAX_LENGTH = 100_000
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
@@ -89,7 +90,7 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
 
 class _Cutter:
     def __init__(self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> None:
-        self._seen, self._prompts, self._texts = seen, prompts, prompts.texts
+        self._seen, self._prompts, self._texts, self._claim = seen, prompts, prompts.texts, prompts.texts.claim
         self._filled = _filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
         models = [step for each in tree.chain_of_requests for step in each.all_of(ModelStep)]
         tools = [step for each in tree.chain_of_requests for step in each.all_of(ToolStep)]
@@ -105,7 +106,8 @@ class _Cutter:
         for said in filter(None, self._said):
             for number, start in self._texts.places_of(said):
                 self._said_in.setdefault(number, []).append((start, said))
-        self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
+        given = (leaf for state in (tree.inputs, tree.asked_before) for _, leaf in leaves_in(state))
+        self._asked = [one.text for one in given if isinstance(one, PayloadMessage) and one.role == "human"]
         self._results = [
             tool.result
             for tool in tools[-_MAX_TEXTS:]
@@ -130,10 +132,6 @@ class _Cutter:
                 if (mark := found[0][0]) not in _NO_EVIDENCE:
                     piece = text[slice(*found.span())]
                     yield PromptPiece(_SOURCES[mark], unescaped(piece) if is_data else piece)
-
-    def _claim(self, number: int, source: Source, *spans: Span) -> None:
-        for start, end in spans:
-            self._texts.claim(number, start, end, source)
 
     def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
         """Give each character of a message's part its source."""
@@ -243,16 +241,6 @@ def _is_own(words: str, calls: Sequence[ModelStep]) -> bool:
     return not all(any(words in part.text for part in call.prompt) for call in calls)
 
 
-def _people_in(value: Snapshot) -> Iterator[PayloadMessage]:
-    """The messages of people in what a request was called with."""
-    if isinstance(value, PayloadMessage):
-        if value.role == "human":
-            yield value
-    elif isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _people_in(item)
-
-
 def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
     """The roles in a conversation that is written in a text, and where each of them speaks, up to the next one."""
     text = text[:_MAX_LOOKED_AT]
@@ -327,7 +315,7 @@ def _written_of(value: Snapshot, prompt: str) -> list[str]:
         whole = next((text for text in [*written, str(value)] if text in prompt), None)
     except TypeError:  # it holds messages, say
         whole = None
-    return [text for _, text in _leaves(value, "") if text in prompt] if whole is None else [whole]
+    return [text for _, text in _texts_in(value) if text in prompt] if whole is None else [whole]
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
@@ -351,7 +339,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
             is_prompt = isinstance(step.output, str) and step.output in asked_models  # all that a model was asked
             value = None if is_prompt else step.output
         least = _FROM_CALLER if step.parent is None else _FROM_STEP
-        for name, text in _leaves(value, "") if len(found) <= _MAX_VALUES else ():
+        for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
             if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
                 told.add(text)
             elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
@@ -361,15 +349,10 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     return [text for text in values if not any(one in text for one in spoken)]
 
 
-def _leaves(value: Snapshot, name: str) -> Iterator[tuple[str, str]]:
-    """The texts in a value by the names of their fields; no messages, documents, and nothing that is not data."""
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else ((name, item) for item in value[:_MAX_VALUES])
-        for key, item in items:
-            if not isinstance(item, (Document, PayloadMessage, Opaque)):
-                yield from _leaves(item, key)
+def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts in a value by the names of their fields, but not those of messages and documents."""
+    texts = ((key, leaf) for key, leaf in leaves_in(value, name) if isinstance(leaf, str))
+    return islice(texts, _MAX_LEAVES)
 
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
@@ -392,6 +375,6 @@ def _summaries_in(tree: RequestTree) -> Iterator[str]:
     """What fields and nodes give out that are called a summary."""
     for step in (step for step in tree.all_steps if type(step) is Step):
         for value in (step.inputs, step.output):
-            for name, text in _leaves(value, step.name):
+            for name, text in _texts_in(value, step.name):
                 if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
                     yield text

@@ -299,7 +299,7 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
         for span, entry in sorted(spans, key=lambda pair: pair[0]):
             if prompts.texts.is_free(number, *span):
                 match = Match(number, *span, whole=True, text=part[slice(*span)])
-                prompts.texts.claim(number, *span, 1)
+                prompts.texts.claim(number, 1, span)
                 prompts.held.setdefault(number, []).append(match)
                 placed.append(PlacedDocument(entry, match))
                 del values[entry]

@@ -64,16 +64,21 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     contexts = tuple(_as_given(record.contexts or (), tree, answers, response))
     is_agent = record.is_agent or bool(about.get("is_agent"))
     errors = dict.fromkeys(payload.name for kind, _, _, _, payload, _ in list(log.events) if kind is EventKind.ERROR)
-    told = {
-        "response": response,
-        "contexts": record.contexts and contexts,
-        "evidence": _originals_of(contexts, answers, tree, record.question),
-        "is_agent": is_agent,
-        "name": about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
-        "swallowed_errors": tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else (),
-    }
-    changed = {name: value for name, value in told.items() if value != getattr(record, name)}
-    return replace(record, **changed) if changed else record
+    evidence = _originals_of(contexts, answers, tree, record.question)
+    name = about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name
+    swallowed = tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else ()
+    is_same = (response, name, is_agent) == (record.response, record.name, record.is_agent)
+    if is_same and contexts == (record.contexts or ()) and not evidence and not swallowed:
+        return record
+    return replace(
+        record,
+        response=response,
+        contexts=record.contexts and contexts,
+        evidence=evidence,
+        is_agent=is_agent,
+        name=name,
+        swallowed_errors=swallowed,
+    )
 
 
 def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
