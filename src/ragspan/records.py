@@ -35,7 +35,6 @@ AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 UnknownContexts: TypeAlias = Literal[
     "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much"
 ]
-_STATUSES = get_args(AnswerStatus)
 MAX_BACKGROUND = 60_000
 """Characters of background that a record keeps."""
 MAX_JSON = 4 * 1024 * 1024
@@ -322,8 +321,8 @@ class RagRecord:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if self.status not in _STATUSES:
-            raise ValueError(f"status is one of {', '.join(_STATUSES)}, not {self.status!r}")
+        if self.status not in get_args(AnswerStatus):
+            raise ValueError(f"status is one of {', '.join(get_args(AnswerStatus))}, not {self.status!r}")
         for part, text in (("question", self.question), ("response", self.response)):
             if text is not None and text_of(text) is None:
                 raise ConfigurationError(f"{part} should be a text, not {class_name(type(text))}")

@@ -85,13 +85,27 @@ class PromptPiece(NamedTuple):
 
 def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> list[PromptPiece]:
     """The pieces of an answer's prompts that are evidence, or may be, in prompt order."""
-    return list(islice(_Cutter(tree, seen, prompts, question).pieces(), _MAX_PIECES))
+    filled = _filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
+    has_tools = any(each.all_of(ToolStep) for each in tree.chain_of_requests)
+    parts = [
+        (number, message, turn)
+        for number, (message, turn) in prompts.parts.items()
+        if turn is not Turn.SPOKEN and (has_tools or filled.get(message.text) != [])
+    ]  # a template that was filled with documents alone has no evidence beside them
+    return list(islice(_Cutter(tree, seen, prompts, filled, question).pieces(parts), _MAX_PIECES)) if parts else []
 
 
 class _Cutter:
-    def __init__(self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> None:
-        self._seen, self._prompts, self._texts, self._claim = seen, prompts, prompts.texts, prompts.texts.claim
-        self._filled = _filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
+    def __init__(
+        self,
+        tree: RequestTree,
+        seen: SeenDocuments,
+        prompts: AnswerPrompts,
+        filled: Mapping[str, Sequence[str]],
+        question: str,
+    ) -> None:
+        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
+        self._claim = prompts.texts.claim
         models = [step for each in tree.chain_of_requests for step in each.all_of(ModelStep)]
         tools = [step for each in tree.chain_of_requests for step in each.all_of(ToolStep)]
         above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models if tools}
@@ -119,10 +133,8 @@ class _Cutter:
         """Metadata of documents: not unknown, if no evidence."""
         self._data = _data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
 
-    def pieces(self) -> Iterator[PromptPiece]:
-        for number, (message, turn) in self._prompts.parts.items():
-            if turn is Turn.SPOKEN:
-                continue
+    def pieces(self, parts: Iterable[tuple[int, PayloadMessage, Turn]]) -> Iterator[PromptPiece]:
+        for number, message, turn in parts:
             text, marks = self._texts.parts[number], self._texts.marks_of(number)
             self._mark(number, message, turn, text)
             if not marks.translate(None, _NO_EVIDENCE):
@@ -276,7 +288,7 @@ def trimmed(piece: str) -> str:
 # What prompts were filled with: the values of templates, and what steps and the caller handed on
 
 
-def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> Mapping[str, Sequence[str]]:
+def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str, list[str]]:
     """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there.
 
     Those of documents are found already.
