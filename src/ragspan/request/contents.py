@@ -6,6 +6,7 @@ An integration's snapshots of its framework's payloads are made of these.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,8 @@ MAX_FIELDS = 1000  # of what a model wrote as JSON, that are read
 _MAX_JSON = 100_000
 _MAX_DEPTH = 6
 _MAX_COMPARED = 200_000  # characters; splitting more would block other threads
+_word = re.compile(r"[a-z]+")
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 ROLES = {
     "human": "human",
     "user": "human",
@@ -276,6 +279,11 @@ def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]
             yield from leaves_in(item, key)
     else:
         yield name, value
+
+
+def words_in_name(name: str) -> set[str]:
+    """The words that the name of a field consists of."""
+    return set(_word.findall(_case.sub("_", name).lower()))
 
 
 def normalise_spaces(text: str) -> str:

@@ -16,7 +16,16 @@ from typing import NamedTuple
 
 from ragspan.matching import Span, occurrences, unescaped, words_of
 from ragspan.pauses import give_turn
-from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, leaves_in, prompt_of, texts_in
+from ragspan.request.contents import (
+    ROLES,
+    Document,
+    FilledPrompt,
+    PayloadMessage,
+    leaves_in,
+    prompt_of,
+    texts_in,
+    words_in_name,
+)
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
@@ -51,8 +60,6 @@ _INSTRUCTING = frozenset(
     | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
 )
 """Words in the names of fields that hold instructions, or what was said."""
-_word = re.compile(r"[a-z]+")
-_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Source(enum.IntEnum):
@@ -352,7 +359,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
             value = None if is_prompt else step.output
         least = _FROM_CALLER if step.parent is None else _FROM_STEP
         for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
-            if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
+            if not _INSTRUCTING.isdisjoint(words_in_name(name)):
                 told.add(text)
             elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
                 found[text] = None

@@ -208,10 +208,9 @@ class _PromptReader:
                 entry, known = entries[text], found.get(text)
                 if (turn is Turn.QUOTED and others) or (entry.from_history and turn is not Turn.THIS):
                     continue
-                is_better = known is None or match.whole or len(match.text) > len(known.match.text)
-                if (known is not None and known.match.whole) or not is_better:
-                    continue
-                found[text] = PlacedDocument(entry, match)
+                before = None if known is None else known.match
+                if before is None or (not before.whole and (match.whole or len(match.text) > len(before.text))):
+                    found[text] = PlacedDocument(entry, match)
         return list(found.values())
 
     # Calls

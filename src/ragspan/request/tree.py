@@ -185,6 +185,7 @@ def tree_of(
     *,
     events: Iterable[tuple[Any, ...]] | None = None,
     streams: Mapping[RunKey, TokenStream] | None = None,
+    before: RequestTree | None = None,
 ) -> RequestTree:
     """The tree of a request, with those of the interrupted requests that it continues.
 
@@ -193,22 +194,11 @@ def tree_of(
         around: by its outermost runs, the steps of that one that they are in.
         events: its events, if an integration had noted something for later in their place.
         streams: the same of its streams.
+        before: the tree of the interrupted request that it continues, if that is known already.
     """
-    before = None
-    for earlier in log.earlier:
-        before = _one_tree(earlier, before, {}, earlier.events, earlier.streams)
-    streams = log.streams if streams is None else streams
-    return _one_tree(log, before, around or {}, log.events if events is None else events, streams)
-
-
-def _one_tree(
-    log: RequestLog,
-    before: RequestTree | None,
-    outer: Mapping[RunKey, Step],
-    events: Iterable[tuple[Any, ...]],
-    streams: Mapping[RunKey, TokenStream],
-) -> RequestTree:
-    noted = log.about
+    for earlier in log.earlier if before is None else ():
+        before = tree_of(earlier, before=before)
+    outer, noted = around or {}, log.about
     tree = RequestTree(
         started_ns=log.started_ns,
         ended_ns=log.ended_ns,
@@ -225,7 +215,7 @@ def _one_tree(
     )
     steps: dict[RunKey, Step] = {}
     copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
-    for kind, run, parent, time_ns, payload, about in list(events):
+    for kind, run, parent, time_ns, payload, about in list(events or log.events):
         if kind is EventKind.START:
             above = outer.get(run) if parent is None else steps.get(parent)
             kind_of = STEPS.get(type(about), Step)
@@ -240,7 +230,7 @@ def _one_tree(
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
             _note(tree, steps[run], kind, time_ns, payload, about)
-    for run, stream in streams.items():
+    for run, stream in (streams or log.streams).items():
         if isinstance(model := steps.get(run), ModelStep):
             model.tokens = stream.tokens[:: copies.get(run, 1)]
             model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
