@@ -218,9 +218,7 @@ def tree_of(
     for kind, run, parent, time_ns, payload, about in list(events or log.events):
         if kind is EventKind.START:
             above = outer.get(run) if parent is None else steps.get(parent)
-            kind_of = STEPS.get(type(about), Step)
-            told = {"name": about} if kind_of is Step else about._asdict()
-            steps[run] = tree.begin(kind_of(**told, parent=above, started_ns=time_ns, inputs=payload))
+            steps[run] = tree.begin(_new_step(about, above, time_ns, payload))
         elif kind is EventKind.CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload
@@ -238,6 +236,13 @@ def tree_of(
         around = {run: steps[outer_run] for run, outer_run in inner.around.items() if outer_run in steps}
         tree.take_in(inner.log.tree_inside(around))
     return tree
+
+
+def _new_step(about: Any, above: Step | None, started_ns: int, inputs: Snapshot) -> Step:
+    """A step of the kind that is noted when it begins."""
+    kind_of = STEPS.get(type(about), Step)
+    told = {"name": about} if kind_of is Step else about._asdict()
+    return kind_of(**told, parent=above, started_ns=started_ns, inputs=inputs)
 
 
 def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
