@@ -228,14 +228,21 @@ def tree_of(
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
             _note(tree, steps[run], kind, time_ns, payload, about)
-    for run, stream in (streams or log.streams).items():
-        if isinstance(model := steps.get(run), ModelStep):
-            model.tokens = stream.tokens[:: copies.get(run, 1)]
-            model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
+    _add_tokens(steps, streams or log.streams, copies)
     for inner in nested_logs(log):
         around = {run: steps[outer_run] for run, outer_run in inner.around.items() if outer_run in steps}
         tree.take_in(inner.log.tree_inside(around))
     return tree
+
+
+def _add_tokens(
+    steps: Mapping[RunKey, Step], streams: Mapping[RunKey, TokenStream], copies: Mapping[RunKey, int]
+) -> None:
+    """Add what models streamed; where the handler is in a list twice, it heard each token twice."""
+    for run, stream in streams.items():
+        if isinstance(model := steps.get(run), ModelStep):
+            model.tokens = stream.tokens[:: copies.get(run, 1)]
+            model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
 
 
 def _new_step(about: Any, above: Step | None, started_ns: int, inputs: Snapshot) -> Step:

@@ -159,6 +159,9 @@ def _originals_of(
 ) -> tuple[RetrievedContext, ...]:
     """The contexts of those of these contexts that were themselves answers."""
     known = {context.text: context for context in contexts}
+    all_texts = "\n".join(known)
+    if not any(text in all_texts for text in answers):
+        return ()  # as mostly
     given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
     seen: SeenDocuments | None = None
     read: dict[ModelStep, Sequence[RetrievedContext]] = {}  # what the prompts of these calls held
