@@ -65,7 +65,9 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     pieces = pieces_of(tree, seen, prompts, question or "")
     has_summary = has_earlier_summary(tree, prompts)
     background = _background(pieces)
-    contexts = _with_recorded(tree, _contexts(prompts, seen))
+    contexts = _contexts(prompts, seen)
+    named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
+    contexts += named.values()
     unseen = _unseen(tree, seen, prompts, models)
     why = unseen if prompts.texts.is_complete else "too_much"
     if why is None and not contexts:
@@ -77,7 +79,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     is_known = is_said or all(call.said or call.reply is not None for call in models)
     has_prompts = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
     return Evidence(
-        contexts=contexts if why is None else None,
+        contexts=tuple(contexts) if why is None else None,
         background=background,
         background_truncated=bool(contexts) and has_summary,
         contexts_unknown=why,
@@ -106,12 +108,6 @@ def _contexts(prompts: AnswerPrompts, seen: SeenDocuments) -> list[RetrievedCont
             is_own = match.whole and match.text is own.text
             found[match.text] = own if is_own else replace(own, text=match.text, truncated=not match.whole)
     return list(found.values())
-
-
-def _with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """These contexts, and those that the program named and that do not stand in them."""
-    named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
-    return (*contexts, *named.values())
 
 
 def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:

@@ -378,16 +378,13 @@ def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
     """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
     parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
     first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
-    is_told = first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY)
-    written = {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)} if parts else set()
-    written = {text for text in written if any(text in part for part in parts)}
-    if not is_told and not written:
-        return False
+    called_so = {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)} if parts else set()
+    summaries = [text for text in called_so if any(text in part for part in parts)]
+    if first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY):
+        summaries.append(first)
     last = max((call.started_ns for call in prompts.calls), default=0)
-    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
-    if any(not any(text in one for one in said) for text in written):
-        return True
-    return is_told and not any(one and one in part for one in said for part in parts)
+    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last] if summaries else []
+    return not all(any(one and (text in one or one in text) for one in said) for text in summaries)
 
 
 def _summaries_in(tree: RequestTree) -> Iterator[str]:

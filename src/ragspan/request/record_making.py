@@ -57,7 +57,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         error=tree.noted if status == "error" else None,
         run_id=tree.run_id,
         framework=tree.framework,
-        name=tree.name,
+        name=tree.steps[0].name if tree.steps else "",
         started_ns=tree.started_ns,
         ended_ns=tree.ended_ns,
         parent=tree.anchor,

@@ -145,10 +145,6 @@ class RequestTree:
         return None if self.noted is None else self.noted.name
 
     @property
-    def name(self) -> str:
-        return next((step.name for step in self.steps), "")
-
-    @property
     def chain_of_requests(self) -> list[RequestTree]:
         """The interrupted requests that this one continues, and itself."""
         trees = [self]
