@@ -104,12 +104,7 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
 
 class _Cutter:
     def __init__(
-        self,
-        tree: RequestTree,
-        seen: SeenDocuments,
-        prompts: AnswerPrompts,
-        filled: Mapping[str, Sequence[str]],
-        question: str,
+        self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, filled: dict[str, list[str]], question: str
     ) -> None:
         self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
         self._claim = prompts.texts.claim
