@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import NamedTuple
@@ -104,7 +104,12 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
 
 class _Cutter:
     def __init__(
-        self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, filled: dict[str, list[str]], question: str
+        self,
+        tree: RequestTree,
+        seen: SeenDocuments,
+        prompts: AnswerPrompts,
+        filled: dict[str, list[str]],
+        question: str,
     ) -> None:
         self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
         self._claim = prompts.texts.claim
