@@ -12,7 +12,7 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ragspan.matching.words import Run, Span, WordIndex, unescaped, words_of
 from ragspan.turns import give_turn
@@ -39,8 +39,7 @@ _mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
 _taken = re.compile(rb"[^\x00]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A text found in a part of the prompts."""
 
     part: int  # the number of the part
@@ -54,9 +53,9 @@ class Match:
         return self.start, self.end
 
 
-def occurrences(text: str, needle: str) -> Iterator[int]:
-    """Where a text stands in another one as it is, and between word boundaries if it is short."""
-    start = text.find(needle) if needle else -1
+def occurrences(text: str, needle: str, first: int | None = None) -> Iterator[int]:
+    """Where a text stands in another one as it is, and between word boundaries if it is short; `first` is known already."""
+    start = first if first is not None else text.find(needle) if needle else -1
     for _ in range(_MAX_PLACES):
         if start < 0:
             return
@@ -97,15 +96,17 @@ class PromptTexts:
             self.marks[part] = bytearray([SILENT if part in self.silent else FREE]) * len(self.parts[part])
         return self.marks[part]
 
-    def claim(self, part: int, start: int, end: int, owner: int) -> None:
-        """Mark the characters in this range that belong to nothing yet."""
+    def claim(self, part: int, owner: int, *spans: Span) -> None:
+        """Mark the characters in these ranges that belong to nothing yet."""
         marks = self.marks_of(part)
-        is_free = marks.count(FREE, start, end) == end - start
-        marks[start:end] = bytes([owner]) * (end - start) if is_free else marks[start:end].translate(_claims(owner))
+        for start, end in spans:
+            own = marks[start:end]
+            marks[start:end] = bytes([owner]) * len(own) if own == bytes(len(own)) else own.translate(_claims(owner))
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
-        return (end - start - self.marks_of(part).count(FREE, start, end)) * 10 <= end - start
+        marks, length = self.marks_of(part), end - start
+        return marks[start:end] == bytes(length) or (length - marks.count(FREE, start, end)) * 10 <= length
 
     @functools.cached_property
     def index(self) -> WordIndex:
@@ -133,7 +134,11 @@ class PromptTexts:
         if self._searched > _MOST:
             self.is_complete = False
             return []
-        return [(number, at) for number, part in enumerate(self.parts) for at in occurrences(part, text)]
+        found = list[tuple[int, int]]()
+        for number, part in enumerate(self.parts) if text else ():
+            if (first := part.find(text)) >= 0:
+                found += [(number, at) for at in occurrences(part, text, first)]
+        return found
 
     @functools.cached_property
     def _pieces(self) -> tuple[str, Sequence[int], Mapping[str, list[int]]]:
@@ -174,7 +179,7 @@ class PromptTexts:
         return [found.get(text, []) for text in texts]
 
     def _add(self, found: list[Match], match: Match) -> None:
-        self.claim(match.part, *match.span, FOUND)
+        self.claim(match.part, FOUND, match.span)
         if not found or found[-1].part != match.part:
             found.append(match)
 
@@ -187,10 +192,11 @@ class PromptTexts:
         for text in wanted:
             give_turn()
             needle = text.strip()  # templates and formatters leave out the white space around
-            own = [place for place in self.places_of(needle) if place[0] not in self.silent]
+            own = self.places_of(needle)
+            own = [place for place in own if place[0] not in self.silent] if self.silent else own
             if text == apart:
                 for part, start in own[-1:] if text in found else own:  # the last one is the user's
-                    self.claim(part, start, start + len(needle), ASKED)
+                    self.claim(part, ASKED, (start, start + len(needle)))
                 own = own[:-1] if text in found else []
             for part, start in own:
                 if self.is_free(part, start, start + len(needle)):

@@ -35,7 +35,6 @@ from ragspan.request.steps import SynthesisStep as SynthesisStep
 from ragspan.request.steps import ToolStart as ToolStart
 from ragspan.request.steps import ToolStep as ToolStep
 from ragspan.request.tree import INTERRUPTS as INTERRUPTS
-from ragspan.request.tree import MAX_SAVED_STATES as MAX_SAVED_STATES
 from ragspan.request.tree import NO_INPUT_YET as NO_INPUT_YET
 from ragspan.request.tree import RequestTree as RequestTree
 from ragspan.request.tree import tree_of as tree_of

@@ -6,6 +6,7 @@ An integration's snapshots of its framework's payloads are made of these.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +20,8 @@ MAX_FIELDS = 1000  # of what a model wrote as JSON, that are read
 _MAX_JSON = 100_000
 _MAX_DEPTH = 6
 _MAX_COMPARED = 200_000  # characters; splitting more would block other threads
+_word = re.compile(r"[a-z]+")
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 ROLES = {
     "human": "human",
     "user": "human",
@@ -182,6 +185,8 @@ def documents_of_messages(
             and these lists are left out then.
     """
     spoken = [message for message in messages if isinstance(message, PayloadMessage)]
+    if all(message.artifact is None and message.documents is None for message in spoken):
+        return [], False
     last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
     earlier, current = spoken[: max(last, 0)], spoken[last + 1 :]
     found = documents_in(spoken[last].documents) if last >= 0 else []
@@ -195,14 +200,17 @@ def documents_of_messages(
 
 def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:
     """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
-    prompt = [
-        PayloadMessage("human", each)
-        if isinstance(each, str)
-        else PayloadMessage(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
-        for each in messages
-        if isinstance(each, (str, PayloadMessage))
-    ]
+    prompt = [as_text(each) for each in messages if isinstance(each, (str, PayloadMessage))]
     return prompt if documents is None else [*prompt, PayloadMessage("system", "\n".join(texts_in(documents)))]
+
+
+def as_text(message: str | PayloadMessage) -> PayloadMessage:
+    """A message of a prompt with all that it shows as its text."""
+    if isinstance(message, str):
+        return PayloadMessage("human", message)
+    if isinstance(message.content, str) and message.documents is None:
+        return message
+    return PayloadMessage(message.role, message.prompt_text, message.calls, message.call_id, unread=message.unread)
 
 
 def is_conversation(inputs: Snapshot) -> bool:
@@ -262,6 +270,20 @@ def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
     elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item, in_objects=in_objects)
+
+
+def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]:
+    """What lists and dictionaries hold in the end, by the names of the fields."""
+    if isinstance(value, (dict, list)):
+        for key, item in value.items() if isinstance(value, dict) else ((name, item) for item in value):
+            yield from leaves_in(item, key)
+    else:
+        yield name, value
+
+
+def words_in_name(name: str) -> set[str]:
+    """The words that the name of a field consists of."""
+    return set(_word.findall(_case.sub("_", name).lower()))
 
 
 def normalise_spaces(text: str) -> str:

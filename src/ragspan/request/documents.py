@@ -166,7 +166,7 @@ class SeenDocuments:
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
-    metadata = kept_entries(document.metadata)
+    metadata = kept_entries(document.metadata) if document.metadata else {}
     names = field_names.SOURCE if metadata else ()
     return RetrievedContext(
         text=document.text,
@@ -204,8 +204,7 @@ def _add_searches(tree: RequestTree) -> None:
             moments += [(search, False), (search, True)]
         moments.append((step, is_over))
     if added:
-        tree.moments = moments
-        tree.steps = [one for step in tree.steps for one in (step, added.get(step)) if one is not None]
+        tree.rearrange([one for step in tree.steps for one in (step, added.get(step)) if one is not None], moments)
 
 
 def searched_with(tool: Step) -> str | None:

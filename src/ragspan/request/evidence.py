@@ -6,19 +6,18 @@ are not evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
-from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
+from ragspan.request.contents import FilledPrompt, PayloadMessage, leaves_in, prompt_of
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.pieces import PromptPiece, Source, has_earlier_summary, pieces_of, says_something, trimmed
 from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts, answering_calls, shares_words
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep
 from ragspan.request.tree import RequestTree
-from ragspan.safe_copy import Snapshot
 from ragspan.turns import give_turn
 
 _KINDS: Final[Mapping[Source, BackgroundKind]] = {
@@ -66,7 +65,9 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     pieces = pieces_of(tree, seen, prompts, question or "")
     has_summary = has_earlier_summary(tree, prompts)
     background = _background(pieces)
-    contexts = _with_recorded(tree, _contexts(prompts, seen))
+    contexts = _contexts(prompts, seen)
+    named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
+    contexts += named.values()
     unseen = _unseen(tree, seen, prompts, models)
     why = unseen if prompts.texts.is_complete else "too_much"
     if why is None and not contexts:
@@ -78,7 +79,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     is_known = is_said or all(call.said or call.reply is not None for call in models)
     has_prompts = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
     return Evidence(
-        contexts=contexts if why is None else None,
+        contexts=tuple(contexts) if why is None else None,
         background=background,
         background_truncated=bool(contexts) and has_summary,
         contexts_unknown=why,
@@ -109,12 +110,6 @@ def _contexts(prompts: AnswerPrompts, seen: SeenDocuments) -> list[RetrievedCont
     return list(found.values())
 
 
-def _with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """These contexts, and those that the program named and that do not stand in them."""
-    named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
-    return (*contexts, *named.values())
-
-
 def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
     """The other evidence, in prompt order, each text once and as much as a record keeps."""
     found: dict[tuple[str, BackgroundKind], None] = {}
@@ -142,23 +137,15 @@ def _unseen(
     """Why a part of what an answer rests on cannot be read."""
     shown = {end for part, turn in prompts.parts.values() if turn is Turn.THIS for end in part.unread}
     if shown and (seen.all or tree.all_of(SearchStep)):
-        given = [end for end in _ends_in(tree.inputs) if end]  # of pictures that came with the question
-        if not all(any(picture.endswith(end) for end in given) for picture in shown):
+        given = list[str]()  # the ends of pictures that came with the question, and of texts that may be one
+        for _, leaf in leaves_in(tree.inputs):
+            given += leaf.unread if isinstance(leaf, PayloadMessage) else ()
+            given += [leaf[-_TAIL:]] if isinstance(leaf, str) and (len(leaf) >= _TAIL or "/" in leaf) else ()
+        if not all(any(end and picture.endswith(end) for end in given) for picture in shown):
             return "picture"
     if any(call.reply is not None and call.reply.searched for call in models):
         return "provider_search"
     return "unmarked_text" if seen.unreadable else None
-
-
-def _ends_in(value: Snapshot) -> Iterator[str]:
-    """The ends of all pictures, and of texts that may be one, that a request was called with."""
-    if isinstance(value, str):
-        yield value[-_TAIL:] if len(value) >= _TAIL or "/" in value else ""
-    elif isinstance(value, PayloadMessage):
-        yield from value.unread
-    elif isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _ends_in(item)
 
 
 def _why_unknown(

@@ -9,13 +9,22 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 from ragspan.matching import Span, occurrences, unescaped, words_of
-from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, prompt_of, texts_in
+from ragspan.request.contents import (
+    ROLES,
+    Document,
+    FilledPrompt,
+    PayloadMessage,
+    leaves_in,
+    prompt_of,
+    texts_in,
+    words_in_name,
+)
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
@@ -33,8 +42,8 @@ _MAX_PIECES = 20_000
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+|\x07+|\x08+")
 _bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
-_line = re.compile(
-    rf"^[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE | re.MULTILINE
+_line = re.compile(  # of a text after a line break: a search for that takes no time
+    rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE
 )
 _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
@@ -44,14 +53,13 @@ _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middlew
 _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
+_MAX_LEAVES = 1000
 _MAX_LENGTH = 100_000
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
     | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
 )
 """Words in the names of fields that hold instructions, or what was said."""
-_word = re.compile(r"[a-z]+")
-_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Source(enum.IntEnum):
@@ -72,29 +80,44 @@ _SOURCES = tuple(Source)
 _UNKNOWN = bytes([255, *range(1, 256)])
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPiece:
-    """Words in one piece of a part of a prompt, beside those of documents."""
+_NO_EVIDENCE = bytes([Source.DOCUMENT, Source.USER, Source.MODEL, Source.TEMPLATE])
+
+
+class PromptPiece(NamedTuple):
+    """Words in one piece of a part of a prompt that may be evidence, beside those of documents."""
 
     source: Source
     text: str
 
 
 def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> list[PromptPiece]:
-    """The pieces of an answer's prompts, in prompt order."""
-    return list(islice(_Cutter(tree, seen, prompts, question).pieces(), _MAX_PIECES))
+    """The pieces of an answer's prompts that are evidence, or may be, in prompt order."""
+    filled = _filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
+    has_tools = any(each.all_of(ToolStep) for each in tree.chain_of_requests)
+    parts = [
+        (number, message, turn)
+        for number, (message, turn) in prompts.parts.items()
+        if turn is not Turn.SPOKEN and (has_tools or filled.get(message.text) != [])
+    ]  # a template that was filled with documents alone has no evidence beside them
+    return list(islice(_Cutter(tree, seen, prompts, filled, question).pieces(parts), _MAX_PIECES)) if parts else []
 
 
 class _Cutter:
-    def __init__(self, tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> None:
-        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, _filled_texts(tree)
-        steps = [step for each in tree.chain_of_requests for step in each.steps]
-        models = [step for step in steps if isinstance(step, ModelStep)]
-        tools = [step for step in steps if isinstance(step, ToolStep)]
-        above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models}
+    def __init__(
+        self,
+        tree: RequestTree,
+        seen: SeenDocuments,
+        prompts: AnswerPrompts,
+        filled: dict[str, list[str]],
+        question: str,
+    ) -> None:
+        self._seen, self._prompts, self._texts, self._filled = seen, prompts, prompts.texts, filled
+        self._claim = prompts.texts.claim
+        models = [step for each in tree.chain_of_requests for step in each.all_of(ModelStep)]
+        tools = [step for each in tree.chain_of_requests for step in each.all_of(ToolStep)]
+        above = {call: [outer for outer in call.ancestors() if isinstance(outer, ToolStep)] for call in models if tools}
         self._in_tools = {call for call, outer in above.items() if outer}
         asking = {tool for outer in above.values() for tool in outer}
-        self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
         self._said: dict[str, list[ModelStep]] = {}
         for call in [call for call in models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]:
@@ -104,7 +127,8 @@ class _Cutter:
         for said in filter(None, self._said):
             for number, start in self._texts.places_of(said):
                 self._said_in.setdefault(number, []).append((start, said))
-        self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
+        given = (leaf for state in (tree.inputs, tree.asked_before) for _, leaf in leaves_in(state))
+        self._asked = [one.text for one in given if isinstance(one, PayloadMessage) and one.role == "human"]
         self._results = [
             tool.result
             for tool in tools[-_MAX_TEXTS:]
@@ -116,21 +140,17 @@ class _Cutter:
         """Metadata of documents: not unknown, if no evidence."""
         self._data = _data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
 
-    def pieces(self) -> Iterator[PromptPiece]:
-        for number, (message, turn) in self._prompts.parts.items():
-            text = self._texts.parts[number]
-            if turn is not Turn.SPOKEN:
-                self._mark(number, message, turn, text)
+    def pieces(self, parts: Iterable[tuple[int, PayloadMessage, Turn]]) -> Iterator[PromptPiece]:
+        for number, message, turn in parts:
+            text, marks = self._texts.parts[number], self._texts.marks_of(number)
+            self._mark(number, message, turn, text)
+            if not marks.translate(None, _NO_EVIDENCE):
+                continue
             is_data = text.lstrip()[:1] in {"{", "["}
-            marks = self._texts.marks_of(number).replace(b"\xff", b"\x00")
-            for found in _pieces.finditer(marks):
-                if (source := _SOURCES[marks[found.start()]]) is not Source.DOCUMENT:
+            for found in _pieces.finditer(marks.replace(b"\xff", b"\x00")):
+                if (mark := found[0][0]) not in _NO_EVIDENCE:
                     piece = text[slice(*found.span())]
-                    yield PromptPiece(source, unescaped(piece) if is_data else piece)
-
-    def _claim(self, number: int, source: Source, *spans: Span) -> None:
-        for start, end in spans:
-            self._texts.claim(number, start, end, source)
+                    yield PromptPiece(_SOURCES[mark], unescaped(piece) if is_data else piece)
 
     def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
         """Give each character of a message's part its source."""
@@ -198,8 +218,6 @@ class _Cutter:
         """What a prompt template was filled with: around documents it is what a formatter wrote."""
         marks = self._texts.marks_of(number)
         for value in dict.fromkeys(self._filled[text]):
-            if len(value.strip()) < _MIN_VALUE or value in self._document_texts:
-                continue
             for start, end in _spans(text, value)[:1]:
                 if Source.DOCUMENT in marks[start:end] or value in self._known:
                     self._claim(number, Source.METADATA, (start, end))
@@ -242,26 +260,16 @@ def _is_own(words: str, calls: Sequence[ModelStep]) -> bool:
     return not all(any(words in part.text for part in call.prompt) for call in calls)
 
 
-def _people_in(value: Snapshot) -> Iterator[PayloadMessage]:
-    """The messages of people in what a request was called with."""
-    if isinstance(value, PayloadMessage):
-        if value.role == "human":
-            yield value
-    elif isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _people_in(item)
-
-
 def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
     """The roles in a conversation that is written in a text, and where each of them speaks, up to the next one."""
     text = text[:_MAX_LOOKED_AT]
     tagged = list(_tagged.finditer(text)) if "<message" in text else []
     for match in tagged:
         yield ROLES[match["role"].lower()], match.span("said")
-    lines = list(_line.finditer(text)) if ":" in text and not tagged else []
+    lines = list(_line.finditer(f"\n{text}")) if ":" in text and not tagged else []
     for match, after in zip_longest(lines, lines[1:]):
         end = len(text) if after is None else after.start()
-        section = _next_section.search(text, match.end(), end)
+        section = _next_section.search(text, match.end() - 1, end)
         yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
 
 
@@ -287,10 +295,13 @@ def trimmed(piece: str) -> str:
 # What prompts were filled with: the values of templates, and what steps and the caller handed on
 
 
-def _filled_texts(tree: RequestTree) -> Mapping[str, Sequence[str]]:
-    """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there."""
+def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str, list[str]]:
+    """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there.
+
+    Those of documents are found already.
+    """
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
-    for step in (step for each in tree.chain_of_requests for step in each.steps):
+    for step in tree.all_steps:
         if isinstance(step.output, FilledPrompt):
             own = step.inputs if step.late_inputs is None else step.late_inputs
             is_texts = isinstance(own, list) and all(isinstance(each, str) for each in own)
@@ -298,12 +309,13 @@ def _filled_texts(tree: RequestTree) -> Mapping[str, Sequence[str]]:
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
-        texts = {text: text.strip() for value in values for text in _texts_of(value) if text.strip()}
+        texts = {text: text.strip() for value in values for text in _texts_of(value) if text not in found}
         others = [value for value in values if isinstance(value, (dict, list))]
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
             written = [text for text, bare in texts.items() if bare in prompt]
             written += [text for value in others for text in _written_of(value, prompt)]
-            filled.setdefault(prompt, []).extend(written)
+            long = (text for text in written if len(text.strip()) >= _MIN_VALUE and text not in found)
+            filled.setdefault(prompt, []).extend(long)
     return filled
 
 
@@ -322,7 +334,7 @@ def _written_of(value: Snapshot, prompt: str) -> list[str]:
         whole = next((text for text in [*written, str(value)] if text in prompt), None)
     except TypeError:  # it holds messages, say
         whole = None
-    return [text for _, text in _leaves(value, "") if text in prompt] if whole is None else [whole]
+    return [text for _, text in _texts_in(value) if text in prompt] if whole is None else [whole]
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
@@ -337,7 +349,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     asked_models = {part.text for model in tree.answering_models for part in model.prompt}
     found: dict[str, None] = {}
     told: set[str] = set()
-    for step in (step for each in tree.chain_of_requests for step in each.steps):
+    for step in tree.all_steps:
         value: Snapshot = None
         if step.parent is None:
             given = step.inputs if step.late_inputs is None else step.late_inputs
@@ -346,8 +358,8 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
             is_prompt = isinstance(step.output, str) and step.output in asked_models  # all that a model was asked
             value = None if is_prompt else step.output
         least = _FROM_CALLER if step.parent is None else _FROM_STEP
-        for name, text in _leaves(value, "") if len(found) <= _MAX_VALUES else ():
-            if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
+        for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
+            if not _INSTRUCTING.isdisjoint(words_in_name(name)):
                 told.add(text)
             elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
                 found[text] = None
@@ -356,37 +368,30 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     return [text for text in values if not any(one in text for one in spoken)]
 
 
-def _leaves(value: Snapshot, name: str) -> Iterator[tuple[str, str]]:
-    """The texts in a value by the names of their fields; no messages, documents, and nothing that is not data."""
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else ((name, item) for item in value[:_MAX_VALUES])
-        for key, item in items:
-            if not isinstance(item, (Document, PayloadMessage, Opaque)):
-                yield from _leaves(item, key)
+def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts in a value by the names of their fields, but not those of messages and documents."""
+    texts = ((key, leaf) for key, leaf in leaves_in(value, name) if isinstance(leaf, str))
+    return islice(texts, _MAX_LEAVES)
 
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
     """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
     parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
     first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
-    is_told = first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY)
-    written = {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)} if parts else set()
-    written = {text for text in written if any(text in part for part in parts)}
-    if not is_told and not written:
-        return False
+    called_so = {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)} if parts else set()
+    summaries = [text for text in called_so if any(text in part for part in parts)]
+    if first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY):
+        summaries.append(first)
     last = max((call.started_ns for call in prompts.calls), default=0)
-    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
-    if any(not any(text in one for one in said) for text in written):
-        return True
-    return is_told and not any(one and one in part for one in said for part in parts)
+    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last] if summaries else []
+    return not all(any(one and (text in one or one in text) for one in said) for text in summaries)
 
 
 def _summaries_in(tree: RequestTree) -> Iterator[str]:
     """What fields and nodes give out that are called a summary."""
-    for step in (step for each in tree.chain_of_requests for step in each.steps if type(step) is Step):
+    for step in (step for step in tree.all_steps if type(step) is Step):
+        is_called_so = "summar" in step.name.lower()
         for value in (step.inputs, step.output):
-            for name, text in _leaves(value, step.name):
+            for name, text in _texts_in(value, step.name) if is_called_so or isinstance(value, (dict, list)) else ():
                 if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
                     yield text

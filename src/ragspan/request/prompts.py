@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from ragspan.matching import Match, PromptTexts, Span, WordIndex, occurrences, words_of
 from ragspan.request.contents import MAX_FIELDS, Document, PayloadMessage, json_fields, normalise_spaces
@@ -49,8 +50,7 @@ class Turn(enum.Enum):
     SPOKEN = enum.auto()  # a model's words, which hold no documents even if they quote some
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedDocument:
+class PlacedDocument(NamedTuple):
     """A document in a prompt."""
 
     entry: SeenDocument
@@ -109,31 +109,52 @@ class _PromptReader:
     def __init__(
         self, seen: SeenDocuments, question: str, models: Sequence[ModelStep], answering: Sequence[ModelStep]
     ) -> None:
-        self._models, self._answering, self._question = models, answering, question
-        self._queries = frozenset(map(normalise_spaces, seen.queries))
+        self._seen, self._models, self._answering, self._question = seen, models, answering, question
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts_of: dict[ModelStep, list[int]] = {}
         """By a call, the numbers of its parts: a document in this turn and in an earlier one has its place in this."""
         self._parts: dict[int, tuple[PayloadMessage, Turn]] = {}
-        was_said = cache(lambda text: _squeezed(text) in self._all_said)  # an agent's prompts repeat their parts
         for call in dict.fromkeys((*answering, *models)):
             own: dict[int, bool] = {}
-            for part, turn in zip(call.prompt, _turns_of(call.prompt, was_said), strict=True):
+            for part, turn in zip(call.prompt, self._turns_of(call.prompt), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 self._parts.setdefault(number, (part, turn))  # the first prompt is that of the answer, and decides
                 own[number] = self._parts[number][1] is Turn.EARLIER
             self._parts_of[call] = sorted(own, key=own.__getitem__)
 
+    def _turns_of(self, parts: Sequence[PayloadMessage]) -> list[Turn]:
+        """The turns of a prompt's parts.
+
+        An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
+        assistant's messages that no model gave are of the program's making, and may hold documents; so is one right after the
+        message that ends a turn.
+        """
+        if not any(part.role == "ai" for part in parts):
+            return [Turn.THIS] * len(parts)
+        made = [index for index, part in enumerate(parts) if part.role == "ai" and not self._was_said(part.text)]
+        people = [index for index, part in enumerate(parts) if part.role == "human"] if made else ()
+        ends = (index for index in made if people and people[0] < index < people[-1] and parts[index - 1].role != "ai")
+        end = max(ends, default=-1)
+        turns = []
+        for index, part in enumerate(parts):
+            if part.role == "ai":
+                turns.append(Turn.SPOKEN if index not in made else Turn.THIS if index > end else Turn.QUOTED)
+            else:
+                turns.append(Turn.EARLIER if index < end and part.role != "system" else Turn.THIS)
+        return turns
+
     @cached_property
-    def _all_said(self) -> set[str]:
-        return {_squeezed(call.said) for call in self._models}
+    def _was_said(self) -> Callable[[str], bool]:
+        """Whether a model of this request said a text; an agent's prompts repeat their parts."""
+        said = {_squeezed(call.said) for call in self._models}
+        return cache(lambda text: _squeezed(text) in said)
 
     @cached_property
     def _said(self) -> Mapping[ModelStep, list[str]]:
         """What each model said, without queries."""
+        queries = frozenset(map(normalise_spaces, self._seen.queries))
         return {
-            call: [text for text in call.texts_said if normalise_spaces(text) not in self._queries]
-            for call in self._models
+            call: [text for text in call.texts_said if normalise_spaces(text) not in queries] for call in self._models
         }
 
     # Documents
@@ -187,10 +208,9 @@ class _PromptReader:
                 entry, known = entries[text], found.get(text)
                 if (turn is Turn.QUOTED and others) or (entry.from_history and turn is not Turn.THIS):
                     continue
-                is_better = known is None or match.whole or len(match.text) > len(known.match.text)
-                if (known is not None and known.match.whole) or not is_better:
-                    continue
-                found[text] = PlacedDocument(entry, match)
+                before = None if known is None else known.match
+                if before is None or (not before.whole and (match.whole or len(match.text) > len(before.text))):
+                    found[text] = PlacedDocument(entry, match)
         return list(found.values())
 
     # Calls
@@ -241,26 +261,6 @@ def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set
     return found - in_documents - prompts.silent
 
 
-def _turns_of(parts: Sequence[PayloadMessage], was_said: Callable[[str], bool]) -> list[Turn]:
-    """The turns of a prompt's parts.
-
-    An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
-    assistant's messages that no model gave are of the program's making, and may hold documents; so is one right after the message
-    that ends a turn.
-    """
-    made = [index for index, part in enumerate(parts) if part.role == "ai" and not was_said(part.text)]
-    people = [index for index, part in enumerate(parts) if part.role == "human"] if made else ()
-    ends = (index for index in made if people and people[0] < index < people[-1] and parts[index - 1].role != "ai")
-    end = max(ends, default=-1)
-    turns = []
-    for index, part in enumerate(parts):
-        if part.role == "ai":
-            turns.append(Turn.SPOKEN if index not in made else Turn.THIS if index > end else Turn.QUOTED)
-        else:
-            turns.append(Turn.EARLIER if index < end and part.role != "system" else Turn.THIS)
-    return turns
-
-
 def _squeezed(text: str) -> str:
     """A text without white space, which differs between a reply and the message made of it."""
     return "".join(text[:_MAX_COMPARED].split())
@@ -298,7 +298,7 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
         for span, entry in sorted(spans, key=lambda pair: pair[0]):
             if prompts.texts.is_free(number, *span):
                 match = Match(number, *span, whole=True, text=part[slice(*span)])
-                prompts.texts.claim(number, *span, 1)
+                prompts.texts.claim(number, 1, span)
                 prompts.held.setdefault(number, []).append(match)
                 placed.append(PlacedDocument(entry, match))
                 del values[entry]
@@ -330,20 +330,25 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
 
     If the words were changed on the way it is the likeliest call. No model said a sentence of the program's own.
     """
-    response = response or ""
-    same = [call for call in models if call.said == response] if response else []
-    answer = words_of(response[:_MAX_RESPONSE]) if not same else []
-    if same or not answer:
+    response = (response or "").strip()
+    said_by = {call: call.said.strip() for call in models}
+    same = [call for call, text in said_by.items() if text == response] if response else []
+    if same or not response or not models:
         return (same or list(models))[-1:], True  # as mostly
+    if all(" " in text and text in response for text in said_by.values()):
+        return sorted(models, key=lambda call: response.find(said_by[call])), True  # put together from all of them
+    answer = words_of(response[:_MAX_RESPONSE])
+    if not answer:
+        return list(models)[-1:], True
     most = _MAX_SAID_BY_ALL // max(1, len(models))
     said = {call: [words_of(text[:most]) for text in call.texts_said] for call in models}
     is_said = _is_said(answer, [words for own in said.values() for words in own if words])
     same = [
         call
         for call in models
-        if answer in said[call] or (call.reply is not None and call.reply.calls_text == response)
+        if answer in said[call] or (call.reply is not None and (call.reply.calls_text or "").strip() == response)
     ]
-    spoke = [call for call in models if call.said.strip() and said[call][0]]
+    spoke = [call for call in models if said_by[call] and said[call][0]]
     if same or not spoke:
         return (same or list(models))[-1:], is_said
     fields, whole = json_fields(response), f" {' '.join(answer)} "
@@ -353,7 +358,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
         wanted = f" {' '.join(words)} "
         start = whole.find(wanted)
         is_part = start >= 0 or (len(words) > len(answer) and whole in wanted)
-        if (is_part and len(words) > 1 and len(answer) > 1) or call.said.strip() in fields:
+        if (is_part and len(words) > 1 and len(answer) > 1) or said_by[call] in fields:
             quoted.append((start, place))
     if quoted:
         return [spoke[place] for _, place in sorted(quoted)], is_said

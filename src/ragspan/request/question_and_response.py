@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -19,6 +18,7 @@ from ragspan.request.contents import (
     json_in,
     normalise_spaces,
     texts_in,
+    words_in_name,
 )
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.steps import ModelStep, SearchStep, Step
@@ -30,8 +30,6 @@ _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
-_word = re.compile(r"[a-z]+")
-_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 # The question
@@ -39,15 +37,12 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def question_of(tree: RequestTree, queries: Sequence[str]) -> str | None:
     """The user's own words; `queries` are what was searched with."""
-    saved = [question_in(state, queries) for state in tree.saved_states]
-    found = [
-        question_in(tree.inputs, queries),
-        question_in(tree.asked_before, queries),
-        *(question for question in saved if question not in queries),  # those are what a model asked its tools
-        *saved,
-        *(step.query for step in tree.all_of(SearchStep)[:1]),
-    ]
-    return next((question for question in found if question is not None), None)
+    for asked in (tree.inputs, tree.asked_before):
+        if (question := question_in(asked, queries)) is not None:
+            return question
+    saved = [question for state in tree.saved_states if (question := question_in(state, queries)) is not None]
+    found = [question for question in saved if question not in queries]  # those are what a model asked its tools
+    return next(iter([*found, *saved, *(step.query for step in tree.all_of(SearchStep)[:1])]), None)
 
 
 def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
@@ -71,7 +66,7 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
     going_on = [said for talk, said in talks if talk[-1].role != "ai"]
-    asking = [(key, text) for key, text in texts if not _words(key) & field_names.NOT_ASKING]
+    asking = [(key, text) for key, text in texts if not words_in_name(key) & field_names.NOT_ASKING]
     searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
     rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
@@ -308,7 +303,7 @@ class _Answers:
         ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
         for key in said:  # a reply that was parsed is a part of the message that it came from
             is_parsed = _has_words(texts[key]) and any(end.endswith(texts[key]) for end in ends)
-            if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in _words(key):
+            if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in words_in_name(key):
                 yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
             if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
@@ -344,13 +339,9 @@ def _has_words(text: str) -> bool:
     return len(words_of(text[:_LOOKED_AT])) > 1
 
 
-def _words(key: str) -> set[str]:
-    return set(_word.findall(_case.sub("_", key).lower()))
-
-
 def _is_called(key: str, names: Iterable[str]) -> bool:
     """Whether a field has one of these names, maybe with another word that does not change the meaning."""
-    words = _words(key) - _FILLERS
+    words = words_in_name(key) - _FILLERS
     return bool(words) and words <= set(names)
 
 

@@ -57,7 +57,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         error=tree.noted if status == "error" else None,
         run_id=tree.run_id,
         framework=tree.framework,
-        name=tree.name,
+        name=tree.steps[0].name if tree.steps else "",
         started_ns=tree.started_ns,
         ended_ns=tree.ended_ns,
         parent=tree.anchor,
@@ -89,8 +89,10 @@ def _labels_of(tree: RequestTree) -> dict[str, Any]:
 
 def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """The first of these entries, as a text."""
-    found = (metadata.get(key) for key in keys)
-    return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
+    for key in keys if metadata else ():
+        if isinstance(value := metadata.get(key), (str, int)) and value != "":
+            return str(value)
+    return None
 
 
 class _StepRecords:
@@ -144,7 +146,7 @@ class _StepRecords:
 
     def _generation(self, step: ModelStep) -> Generation:
         facts = facts_of(step.provider_metadata)
-        requests = () if step.reply is None else tuple(map(_request, step.reply.calls or ()))
+        requests = () if step.reply is None else _requests(step.reply)
         is_heard = step.reply is not None or bool(step.tokens)
         return Generation(
             model=text_or_none(step.model) or facts.response_model or step.name,
@@ -159,7 +161,7 @@ class _StepRecords:
 
     def _message(self, part: PayloadMessage) -> Message:
         """A message of a prompt; an agent's prompts repeat all earlier ones."""
-        key = (part.role, part.text, text_or_none(part.call_id), tuple(map(_request, part.calls or ())))
+        key = (part.role, part.text, text_or_none(part.call_id), _requests(part))
         role, text, call_id, requests = key
         known = self._messages.get(key)
         if known is None:
@@ -206,13 +208,13 @@ class _StepRecords:
 
     def _common(self, step: Step) -> dict[str, Any]:
         """What all steps have."""
-        tools_around = (self._tools[around] for around in step.ancestors() if around in self._tools)
+        around = step.ancestors() if self._tools else ()
         return {
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._tree.ended_ns,
             "error_type": step.error,
             "error": step.noted,
-            "within": next(tools_around, None),
+            "within": next((self._tools[outer] for outer in around if outer in self._tools), None),
         }
 
 
@@ -225,8 +227,12 @@ def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[
     return inside[0] if all(entry in tool.shown or entry.text in result for entry in inside[0].found) else None
 
 
-def _request(call: Call) -> ToolRequest:
-    return ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
+def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:
+    """What a model asks of tools."""
+    return tuple(
+        ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
+        for call in message.calls or ()
+    )
 
 
 def _as_text(value: Snapshot) -> str | None:

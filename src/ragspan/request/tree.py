@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.capturing.log import EventKind, RequestLog, RunKey, nested_logs
+from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream, nested_logs
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import Document, FilledPrompt, PayloadMessage
@@ -50,6 +50,7 @@ class RequestTree:
     # Steps fill these in.
     root: Step | None = None
     steps: list[Step] = field(default_factory=list)  # the steps, in the order in which they began
+    _of_kind: dict[type[Step], list[Any]] = field(default_factory=dict)
     moments: list[tuple[Step, bool]] = field(default_factory=list)
     """The starts (False) and ends (True) of steps, in order of time."""
     inputs: Snapshot = OPAQUE
@@ -65,6 +66,7 @@ class RequestTree:
     def begin(self, step: AnyStep) -> AnyStep:
         """Add a step, which begins now."""
         self.steps.append(step)
+        self._of_kind.setdefault(type(step), []).append(step)
         self.moments.append((step, False))
         if step.parent is None:
             self._note_inputs(step.inputs)
@@ -119,28 +121,28 @@ class RequestTree:
             step for step in other.steps if not (isinstance(step, ModelStep) and isinstance(step.parent, ModelStep))
         ]
         moments = [moment for moment in other.moments if moment[0] in steps]
-        self.steps = list(merge(self.steps, steps, key=lambda step: step.started_ns))
-        self.moments = list(
-            merge(self.moments, moments, key=lambda one: one[0].ended_ns if one[1] else one[0].started_ns)
-        )
+        ordered = merge(self.moments, moments, key=lambda one: one[0].ended_ns if one[1] else one[0].started_ns)
+        self.rearrange(list(merge(self.steps, steps, key=lambda step: step.started_ns)), list(ordered))
         self.recorded += other.recorded
         self.found_nothing |= other.found_nothing
 
+    def rearrange(self, steps: list[Step], moments: list[tuple[Step, bool]]) -> None:
+        """Have these steps, at these moments, in place of the ones until now."""
+        self.steps, self.moments, self._of_kind = steps, moments, {}
+        for step in steps:
+            self._of_kind.setdefault(type(step), []).append(step)
+
     # Reading
 
-    def all_of(self, kind: type[AnyStep]) -> list[AnyStep]:
+    def all_of(self, kind: type[AnyStep]) -> Sequence[AnyStep]:
         """The steps of a kind, in the order in which they began."""
-        return [step for step in self.steps if isinstance(step, kind)]
+        return self._of_kind.get(kind, ())
 
     @property
     def error(self) -> str | None:
         if self.abandoned:
             return "GeneratorExit"  # as for a stream that its reader closed
         return None if self.noted is None else self.noted.name
-
-    @property
-    def name(self) -> str:
-        return next((step.name for step in self.steps), "")
 
     @property
     def chain_of_requests(self) -> list[RequestTree]:
@@ -151,10 +153,14 @@ class RequestTree:
         return trees[::-1]
 
     @cached_property
+    def all_steps(self) -> list[Step]:
+        """The steps, after those of the requests that this one continues."""
+        return [step for tree in self.chain_of_requests for step in tree.steps]
+
+    @cached_property
     def answering_models(self) -> list[ModelStep]:
         """The calls of models that may have served the answer, also before an interruption: not those inside a search."""
-        models = (step for tree in self.chain_of_requests for step in tree.all_of(ModelStep))
-        return [step for step in models if not step.inside_search]
+        return [step for tree in self.chain_of_requests for step in tree.all_of(ModelStep) if not step.inside_search]
 
     @property
     def asked_before(self) -> Snapshot:
@@ -169,21 +175,26 @@ class RequestTree:
 # From a log
 
 
-def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
+def tree_of(
+    log: RequestLog,
+    around: Mapping[RunKey, Step] | None = None,
+    *,
+    events: Iterable[tuple[Any, ...]] | None = None,
+    streams: Mapping[RunKey, TokenStream] | None = None,
+    before: RequestTree | None = None,
+) -> RequestTree:
     """The tree of a request, with those of the interrupted requests that it continues.
 
     Args:
         log: of the request, or of what happened inside another one.
         around: by its outermost runs, the steps of that one that they are in.
+        events: its events, if an integration had noted something for later in their place.
+        streams: the same of its streams.
+        before: the tree of the interrupted request that it continues, if that is known already.
     """
-    before = None
-    for earlier in log.earlier:
-        before = _one_tree(earlier, before, {})
-    return _one_tree(log, before, around or {})
-
-
-def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey, Step]) -> RequestTree:
-    noted = log.about
+    for earlier in log.earlier if before is None else ():
+        before = tree_of(earlier, before=before)
+    outer, noted = around or {}, log.about
     tree = RequestTree(
         started_ns=log.started_ns,
         ended_ns=log.ended_ns,
@@ -200,12 +211,10 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
     )
     steps: dict[RunKey, Step] = {}
     copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
-    for kind, run, parent, time_ns, payload, about in list(log.events):
+    for kind, run, parent, time_ns, payload, about in list(events or log.events):
         if kind is EventKind.START:
             above = outer.get(run) if parent is None else steps.get(parent)
-            kind_of = STEPS.get(type(about), Step)
-            told = {"name": about} if kind_of is Step else about._asdict()
-            steps[run] = tree.begin(kind_of(**told, parent=above, started_ns=time_ns, inputs=payload))
+            steps[run] = tree.begin(_new_step(about, above, time_ns, payload))
         elif kind is EventKind.CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload
@@ -215,14 +224,28 @@ def _one_tree(log: RequestLog, before: RequestTree | None, outer: Mapping[RunKey
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
             _note(tree, steps[run], kind, time_ns, payload, about)
-    for run, stream in log.streams.items():
-        if isinstance(model := steps.get(run), ModelStep):
-            model.tokens = stream.tokens[:: copies.get(run, 1)]
-            model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
+    _add_tokens(steps, streams or log.streams, copies)
     for inner in nested_logs(log):
         around = {run: steps[outer_run] for run, outer_run in inner.around.items() if outer_run in steps}
         tree.take_in(inner.log.tree_inside(around))
     return tree
+
+
+def _add_tokens(
+    steps: Mapping[RunKey, Step], streams: Mapping[RunKey, TokenStream], copies: Mapping[RunKey, int]
+) -> None:
+    """Add what models streamed; where the handler is in a list twice, it heard each token twice."""
+    for run, stream in streams.items():
+        if isinstance(model := steps.get(run), ModelStep):
+            model.tokens = stream.tokens[:: copies.get(run, 1)]
+            model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
+
+
+def _new_step(about: Any, above: Step | None, started_ns: int, inputs: Snapshot) -> Step:
+    """A step of the kind that is noted when it begins."""
+    kind_of = STEPS.get(type(about), Step)
+    told = {"name": about} if kind_of is Step else about._asdict()
+    return kind_of(**told, parent=above, started_ns=started_ns, inputs=inputs)
 
 
 def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
@@ -234,7 +257,7 @@ def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload:
     elif kind is EventKind.FILLED:
         template = Step(name="template", parent=step, started_ns=time_ns, inputs=payload)
         tree.end(tree.begin(template), time_ns, FilledPrompt())
-    elif kind in {EventKind.END, EventKind.READ, EventKind.ERROR}:
+    elif kind is EventKind.END or kind is EventKind.ERROR or kind is EventKind.READ:
         if isinstance(step, SearchStep):
             step.span = step.span or about
         late_inputs = about if type(step) is Step and not isinstance(about, SpanAnchor) else None

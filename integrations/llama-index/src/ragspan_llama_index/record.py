@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
 from typing import Any, TypeAlias
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
@@ -30,7 +28,7 @@ from ragspan.request import (
     tree_of,
     unescaped,
 )
-from ragspan_llama_index.nodes import text_shown
+from ragspan_llama_index.nodes import Template, text_shown
 from ragspan_llama_index.streams import Stream
 
 _ENGINES = (Step, SynthesisStep)
@@ -39,8 +37,8 @@ _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "Sto
 """Errors that steer a workflow; nobody hides them from anybody."""
 
 
-_Answers: TypeAlias = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
-"""What earlier steps answered, each with what that rests on."""
+_Answers: TypeAlias = Mapping[str, Sequence[ModelStep]]
+"""What earlier steps answered, with the calls that it comes from."""
 
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
@@ -59,22 +57,27 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     record = record_of(tree)
     if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
         return None  # a run that did other work: it read documents in, say
-    if in_block:
-        record = replace(record, response=in_block[-1])
-    is_complete = record.status == "complete"
+    response, is_complete = in_block[-1] if in_block else record.response, record.status == "complete"
     if not is_complete:
-        record = replace(record, response=about["awaited"].text() if "awaited" in about else None)
-    answers = list(_answers_in(tree, record.question))
-    contexts = list(_as_given(record.contexts or (), tree, {text for text, _ in answers}, record.response))
+        response = about["awaited"].text() if "awaited" in about else None
+    answers = _answers_in(tree)
+    contexts = tuple(_as_given(record.contexts or (), tree, answers, response))
     is_agent = record.is_agent or bool(about.get("is_agent"))
-    errors = dict.fromkeys(event.payload.name for event in log.history if event.kind is EventKind.ERROR)
+    errors = dict.fromkeys(payload.name for kind, _, _, _, payload, _ in list(log.events) if kind is EventKind.ERROR)
+    evidence = _originals_of(contexts, answers, tree, record.question)
+    name = about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name
+    swallowed = tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else ()
+    is_same = (response, name, is_agent) == (record.response, record.name, record.is_agent)
+    if is_same and contexts == (record.contexts or ()) and not evidence and not swallowed:
+        return record
     return replace(
         record,
-        contexts=record.contexts and tuple(contexts),
-        evidence=_originals_of(contexts, answers),
+        response=response,
+        contexts=record.contexts and contexts,
+        evidence=evidence,
         is_agent=is_agent,
-        name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
-        swallowed_errors=tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else (),
+        name=name,
+        swallowed_errors=swallowed,
     )
 
 
@@ -83,7 +86,9 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) ->
 
     It has the prompts that templates were filled for; a synthesizer without nodes asks nobody.
     """
-    tree = tree_of(_read(log), around)
+    streams = {**log.streams, **_streams_of_models(log.history)} if log.streams else log.streams
+    tree = tree_of(log, around, events=_read(log, streams), streams=streams)
+    tree.framework, tree.run_type, tree.delivered = "llama_index", "engine", "awaited" in log.about
     models = tree.all_of(ModelStep)
     prompts: dict[Step, list[PayloadMessage]] = {}
     for step in list(tree.steps):
@@ -100,7 +105,7 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) ->
 
 
 def _as_given(
-    contexts: Iterable[RetrievedContext], tree: RequestTree, answers: Collection[str], response: str | None
+    contexts: Iterable[RetrievedContext], tree: RequestTree, answers: _Answers, response: str | None
 ) -> Iterator[RetrievedContext]:
     """Contexts as the last synthesizer was given them: with the scores, and twice where it was given one twice.
 
@@ -111,55 +116,63 @@ def _as_given(
         yield from contexts
         return
     given = [pair for found in documents_in(synthesis.inputs) for pair in found]
-    if synthesis.output == response and any(each.text.strip() in answers for each, _ in given):
+    if synthesis.output == response and answers and any(each.text.strip() in answers for each, _ in given):
         handed = {text for document, _ in given for text in (document.text, document.written)}
         contexts = [context for context in contexts if context.text in handed] or contexts
-
-    @cache
-    def prompts() -> list[str]:
-        models = [model for model in tree.all_of(ModelStep) if model.is_within(synthesis)]
-        return [unescaped(part.text) for model in models for part in model.messages]
-
+    prompts: list[str] | None = None
     for context in contexts:
         own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
         wide = pairs[0][0].written if pairs else None
-        if wide and wide != context.text and any(wide in each for each in prompts()):
-            own = replace(context, text=wide)  # where the framework writes a list of texts, with escapes
+        if wide and wide != context.text:
+            if prompts is None:
+                models = [model for model in tree.all_of(ModelStep) if model.is_within(synthesis)]
+                prompts = [unescaped(part.text) for model in models for part in model.messages]
+            if any(wide in each for each in prompts):
+                own = replace(context, text=wide)  # where the framework writes a list of texts, with escapes
         for score in [score for _, score in pairs] or [own.score]:
             yield own if score == own.score else replace(own, score=score)
 
 
-def _answers_in(tree: RequestTree, question: str | None) -> _Answers:
-    """What earlier steps answered. A single word of a model, a grade or a choice, stands anywhere and is none."""
+def _answers_in(tree: RequestTree) -> _Answers:
+    """What earlier steps answered, each with the call that it comes from.
+
+    A single word of a model, a grade or a choice, stands anywhere and is none.
+    """
     models = tree.answering_models
-    seen = cache(lambda: SeenDocuments(tree))
-
-    @cache
-    def contexts_of(model: ModelStep) -> Iterable[RetrievedContext] | None:
-        return contexts_of_calls(tree, seen(), question, [model])
-
     last_ns = max((model.started_ns for model in models), default=0)
+    answers: dict[str, list[ModelStep]] = {}
     for step in tree.steps:
         if not 0 < step.ended_ns <= last_ns:
             continue  # it is the answer itself, or a part of it
         if isinstance(step, ModelStep):
-            if " " in step.said.strip():
-                yield step.said.strip(), partial(contexts_of, step)
+            if " " in (said := step.said.strip()):
+                answers.setdefault(said, []).append(step)
         elif type(step) in _ENGINES and step.parent is not None and isinstance(step.output, str):
             inner = [model for model in models if model.is_within(step)]
-            if inner and step.output.strip():
-                yield step.output.strip(), partial(contexts_of, inner[-1])
+            if inner and (said := step.output.strip()):
+                answers.setdefault(said, []).append(inner[-1])
+    return answers
 
 
-def _originals_of(contexts: Iterable[RetrievedContext], answers: _Answers) -> tuple[RetrievedContext, ...]:
+def _originals_of(
+    contexts: Iterable[RetrievedContext], answers: _Answers, tree: RequestTree, question: str | None
+) -> tuple[RetrievedContext, ...]:
     """The contexts of those of these contexts that were themselves answers."""
     known = {context.text: context for context in contexts}
+    all_texts = "\n".join(known)
+    if not any(text in all_texts for text in answers):
+        return ()  # as mostly
     given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
-    said = [(text, contexts_of) for text, contexts_of in answers if text]
+    seen: SeenDocuments | None = None
+    read: dict[ModelStep, Sequence[RetrievedContext]] = {}  # what the prompts of these calls held
     for context in waiting:
-        own = [list(contexts_of() or ()) for text, contexts_of in said if text in context.text]
-        # A step's own context that happens to hold its answer was not made from it.
-        inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
+        inner: list[RetrievedContext] = []
+        for model in [model for text, models in answers.items() if text in context.text for model in models]:
+            if model not in read:
+                seen = seen or SeenDocuments(tree)
+                read[model] = contexts_of_calls(tree, seen, question, [model]) or ()
+            # A step's own context that happens to hold its answer was not made from it.
+            inner += read[model] if all(each.text != context.text for each in read[model]) else ()
         if not inner and context.text not in given:
             leaves.append(context)
         waiting += [known.setdefault(each.text, each) for each in inner if each.text not in known]
@@ -169,55 +182,47 @@ def _originals_of(contexts: Iterable[RetrievedContext], answers: _Answers) -> tu
 # What the events left for later
 
 
-def _read(log: RequestLog) -> RequestLog:  # noqa: C901  each event once
-    """The log with texts in place of streams, and with nodes as the framework writes them."""
-    read = copy.copy(log)
-    read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
-    history = log.history
-    starts = {event.run: event for event in history if event.kind is EventKind.START}
-    if log.streams:
-        read.streams = {**log.streams, **_streams_of_models(history)}
-    for event in list(starts.values()):
-        if isinstance(event.about, SynthesisStart) and any(isinstance(one, str) for one in event.payload):
-            # A program handed texts over, perhaps those of documents.
-            known = {each.text: each for one in history for found in documents_in(one.payload) for each, _ in found}
-            given = [
-                known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in event.payload
-            ]
-            starts[event.run] = event._replace(payload=given)
-    filled: dict[RunKey, Any] = {}  # how a synthesizer, or else the node's own template, writes each node for a model
-    for event in history:
-        if event.kind is EventKind.FILLED:
-            filled.setdefault(event.run, event.payload)  # later it only packs or shortens them
-        elif event.kind is EventKind.REREAD:
-            for document, text, template in event.payload:
-                if template is not None and document.written is None:
-                    document.written = text_shown(text, document.metadata, template)
-    for run, texts in filled.items():
-        pairs = [pair for found in documents_in(starts[run].payload) for pair in found] if run in starts else []
-        if len(pairs) == len(texts):
-            for (document, _), text in zip(pairs, texts, strict=True):
-                document.written = text
-    read.events = [tuple(_read_event(event, starts, read)) for event in history]
-    return read
+def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tuple[Any, ...]]:
+    """The events with texts in place of streams, and with nodes as the framework writes them."""
+    given: dict[RunKey, Any] = {}  # what steps were given, until it is known how they write it
+    for event in list(log.events):
+        kind, run, parent, time_ns, payload, about = event
+        if isinstance(payload, Stream):
+            is_cut = run == log.root and (payload.aborted or payload.noted is not None)
+            kind, payload = (EventKind.ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
+        elif kind is EventKind.START:
+            given[run] = payload = _with_documents(payload, log) if type(about) is SynthesisStart else payload
+        elif kind is EventKind.FILLED:
+            _note_written(given.pop(run, None), payload)  # later it only packs or shortens them
+        elif kind is EventKind.REREAD:
+            payload = _with_templates(payload)
+        elif kind is EventKind.READ and run in streams:
+            tokens = [text for text in streams[run].tokens if isinstance(text, str)]
+            payload.content = "".join(tokens) or payload.content
+        yield kind, run, parent, time_ns, payload, about
 
 
-def _read_event(event: Event, starts: Mapping[RunKey, Event], log: RequestLog) -> Event:
-    kind, payload = event.kind, event.payload
-    if isinstance(payload, Stream):
-        if event.run == log.root and (payload.aborted or payload.noted is not None):
-            return event._replace(kind=EventKind.ERROR, payload=payload.noted or LEFT)
-        return event._replace(payload=payload.text())
-    if kind is EventKind.START:
-        return starts[event.run]
-    if kind is EventKind.FILLED:
-        return event._replace(payload={str(place): text for place, text in enumerate(payload)})
-    if kind is EventKind.REREAD:
-        return event._replace(payload=[(document, text) for document, text, _ in payload])
-    if kind is EventKind.READ and event.run in log.streams:
-        tokens = [text for text in log.streams[event.run].tokens if isinstance(text, str)]
-        payload.content = "".join(tokens) or payload.content
-    return event
+def _with_documents(given: Sequence[Any], log: RequestLog) -> Sequence[Any]:
+    """What a synthesizer was given: of texts that a program handed over, perhaps those of documents, these documents."""
+    if not any(isinstance(one, str) for one in given):
+        return given
+    known = {each.text: each for one in log.history for found in documents_in(one.payload) for each, _ in found}
+    return [known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in given]
+
+
+def _note_written(given: Any, texts: Sequence[str]) -> None:
+    """So a synthesizer writes each of its nodes for a model."""
+    pairs = [pair for found in documents_in(given) for pair in found]
+    for (document, _), text in zip(pairs, texts, strict=True) if len(pairs) == len(texts) else ():
+        document.written = text
+
+
+def _with_templates(reread: Sequence[tuple[Document, str, Template | None]]) -> list[tuple[Document, str]]:
+    """Documents with their texts; where no synthesizer wrote one, its own template does."""
+    for document, text, template in reread:
+        if template is not None and document.written is None:
+            document.written = text_shown(text, document.metadata, template)
+    return [(document, text) for document, text, _ in reread]
 
 
 def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
