@@ -112,12 +112,16 @@ class Claim:
     def restated(self) -> frozenset[str]:
         """The absent numbers that a context writes otherwise: "14 days" as "two weeks", "18" as "18:00", a telephone's with gaps."""
         numbers = {key for key in self.absent if is_number(key)}
+        if not numbers:
+            return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        said = [self.index.text_at(near.place) for near in self.near] if numbers else []
+        beside = [(near, [*map(is_number, self.index.keys_at(near.place))]) for near in self.near]
+        said = [self.index.text_at(near.place) for near, digits in beside if sum(digits) > 1]
         for groups in (re.findall(r"\d+", one) for text in said for one in _GROUPED.findall(text)):
             found.update("".join(groups[at:end]) for at in range(len(groups)) for end in range(at + 1, len(groups) + 1))
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
-        held = [other for near in self.near for other in near.facts.quantities] if sought else []
+        numbered = [near for near, digits in beside if any(digits) or not english().units.keys().isdisjoint(self.index.keys_at(near.place))] if sought else []
+        held = [other for near in numbered for other in near.facts.quantities]
         found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
 

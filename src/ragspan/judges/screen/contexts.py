@@ -25,8 +25,8 @@ from ragspan.text.sentences import END, Sentence, read_sentence, reader
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
-_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 14
-"""The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 8 << 20, 3_000, 7
+"""The memory of each half of the kept contexts, and that of a context with a few sentences that were taken apart."""
 _GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
 _RARITY = [
     8,
@@ -104,10 +104,11 @@ class Context:
 
 
 class ContextReader:
-    """Reads contexts, and keeps them until there are too many, because the same documents are retrieved again and again."""
+    """Reads contexts, and keeps those that were read of late, because the same documents are retrieved again and again."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Language, str], Context] = {}
+        self._before: dict[tuple[Language, str], Context] = {}  # what was kept until there was no room
         self._room = _ROOM
 
     def __reduce__(self) -> tuple[type[ContextReader], tuple[()]]:
@@ -118,10 +119,11 @@ class ContextReader:
         """A context `within_bounds`."""
         context = self._kept.get((language, text))
         if context is None:
-            context = Context(text, language)
+            context = self._before.get((language, text))
+            context = Context(text, language) if context is None else context
             self._room -= _BYTES + _BYTES_A_CHARACTER * len(text)
             if self._room < 0:
-                self._kept, self._room = {}, _ROOM
+                self._before, self._kept, self._room = self._kept, {}, _ROOM
             self._kept[language, text] = context
         return context
 

@@ -38,7 +38,7 @@ def rate_coverage(
     for context in index.contexts if not weights else ():
         for key, bits in context.places.items():
             weights[key] += bits.bit_count()
-    main = sorted(weights, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
+    main = sorted(sorted(weights), key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
     index.look_up(missing)
