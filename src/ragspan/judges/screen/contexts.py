@@ -209,7 +209,8 @@ class Index(dict[str, int]):
         """The same sentences with the weight of the keys that they hold."""
         planes: list[int] = []
         for word in words:
-            _count(planes, self[word], self.weight(word))
+            if sentences := self[word]:
+                _count(planes, sentences, self.weight(word))
         return [(weight, self._place(number)) for weight, number in _best_of(planes, most)]
 
     def verbatim(self, sentence: Sentence, content: Sequence[str]) -> Place | None:

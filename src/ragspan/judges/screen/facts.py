@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
@@ -131,14 +131,11 @@ class Facts:
         return tuple(found)
 
     @Lazy
-    def _measured(self) -> frozenset[int]:
-        worded = {"month", "weekday"}
-        return frozenset(at for one in self.quantities if one.kind not in worded for at in range(one.at, one.end))
-
-    @Lazy
     def content(self) -> frozenset[str]:
-        """Keys of its content words, without numbers."""
-        return frozenset(self._content_between(0, len(self.keys)))
+        """Keys of its content words, without numbers and their units."""
+        measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
+        told = filter(tells, frozenset(self.keys) - english().denying)
+        return frozenset(told).difference(*measured)
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
@@ -161,7 +158,7 @@ class Facts:
         starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
         found, inherited = [], frozenset[str]()
         for start, end in pairwise(starts):
-            own = frozenset(self._content_between(start, end))
+            own = self.content.intersection(keys[start:end])
             negations = tuple(filter(self._denies, range(start, end)))
             found.append(Clause(start=start, end=end, own=own, inherited=inherited, negations=negations))
             inherited |= own
@@ -170,12 +167,6 @@ class Facts:
     def clause_at(self, place: int) -> Clause:
         """The clause with the word at this place."""
         return next(clause for clause in self.clauses if clause.start <= place < clause.end)
-
-    def _content_between(self, start: int, end: int) -> Iterator[str]:
-        denying, measured = english().denying, self._measured
-        for at, word in enumerate(self.keys[start:end], start):
-            if at not in measured and word not in denying and tells(word):
-                yield word
 
     def _key(self, at: int) -> str:
         return self.keys[at] if 0 <= at < len(self.keys) else ""

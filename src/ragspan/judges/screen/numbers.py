@@ -140,14 +140,14 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return True
     if not 0 < len(absent) <= _MOST_DERIVED:
         return False
-    own = [*claim.keys, *filter(is_number, claim.response.question), *claim.response.before]
+    if not all(map(_NUMBER.fullmatch, absent)):
+        return False
+    own = [*claim.keys, *claim.response.question, *claim.response.before]
     held, contexts = [*own], claim.index.contexts
     for context, at in dict.fromkeys(
         (context, at + step) for step in (0, -1, 1) for context, at in claim.closest[:_SENTENCES_NEAR]
     ):
         held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
-    if not all(map(_NUMBER.fullmatch, absent)):
-        return False
     periods = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held[len(own) :]]
     mine, others, is_share = _values([*own, *periods]), _values([*held, *periods]), "%" in claim.keys
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
@@ -155,7 +155,7 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
 
 
 def _values(keys: Iterable[str]) -> list[float]:
-    numbers = (float(key) for key in dict.fromkeys(keys) if _NUMBER.fullmatch(key))
+    numbers = (float(key) for key in dict.fromkeys(filter(is_number, keys)) if _NUMBER.fullmatch(key))
     return [*islice((number for number in numbers if number), _MOST_OPERANDS)]
 
 
