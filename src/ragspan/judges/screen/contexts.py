@@ -232,7 +232,8 @@ class Index(dict[str, int]):
         There are none if no sentence can hold the share `least` of them.
         """
         pairs = list(opposites)
-        self.look_up({other for _, other in pairs}.difference(self))
+        if unknown := {other for _, other in pairs}.difference(self):
+            self.look_up(unknown)
         held = {word: self[word] for word in sorted(content)}
         weights = {word: self.weight(word) for word in held}
         total = sum(weights.values()) or 1

@@ -35,7 +35,7 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 def _find_name(claim: Claim) -> Finding | None:
     """A name of which no part stands in a context or the question, nor its initials."""
-    if claim.response.language.capitalises_nouns or not claim.absent:
+    if claim.response.language.capitalises_nouns or not any(claim.words[at][0].isupper() for at in claim.missing):
         return None
     capital = [word[0].isupper() and key in claim.content for word, key in zip(claim.words, claim.keys, strict=True)]
     for is_name, run in groupby(range(len(capital)), capital.__getitem__):

@@ -155,7 +155,7 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
 
 
 def _values(keys: Iterable[str]) -> list[float]:
-    numbers = (float(key) for key in dict.fromkeys(filter(is_number, keys)) if _NUMBER.fullmatch(key))
+    numbers = (float(key) for key in dict.fromkeys(keys) if key[:1].isdigit() and _NUMBER.fullmatch(key))
     return [*islice((number for number in numbers if number), _MOST_OPERANDS)]
 
 
