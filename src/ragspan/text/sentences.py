@@ -136,7 +136,8 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         return chunks if not is_english or _JOINED.isdisjoint(chunks) else _parted(in_one_form(text))
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        # Each key is one object for all texts, so that dictionaries need no look at its letters.
+        # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
+        chunk = intern(chunk)
         keys = tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
         stop = None if chunk[-1].isalnum() or chunk[-1] in ",;:" else _STOP.search(chunk)
         if stop is not None:

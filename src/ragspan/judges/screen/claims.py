@@ -64,7 +64,7 @@ class Response:
     @Lazy
     def roots(self) -> frozenset[str]:
         """How the contexts' words begin."""
-        words = (word for context in self.index.contexts for word in context.places)
+        words = (word for context in self.index.contexts for word in context.keys)
         return frozenset([word[:ROOT] for word in words if len(word) >= ROOT and word[0].isalpha()])
 
 

@@ -36,7 +36,7 @@ BEST, _CANDIDATES = 4, 3  # sentences that a claim is compared with, and that ma
 
 
 class Context:
-    """One context as it is compared: the content keys of its sentences, and for each key the sentences that have it."""
+    """One context as it is compared: the content keys of its sentences."""
 
     def __init__(self, text: str, language: Language) -> None:
         give_turn()
@@ -53,24 +53,16 @@ class Context:
                 self._texts[len(self._texts)] = line
                 ended += (*keys, END)
         ended.append(END)
-        self.places: dict[str, int] = {}  # for each key the sentences that have it, as the bits of an integer
-        places = self.places
-        bit, start, ends, words = 1, 0, [0], list[str]()
+        start, ends, keys = 0, [0], list[str]()
         while start < len(ended):
-            end = ended.index(END, start)
-            if end > start:
-                sentence = ended[start:end]
-                for key in sentence:
-                    if key in places:
-                        places[key] |= bit
-                    else:
-                        places[key] = bit
-                words += sentence
-                ends.append(len(words))
-                bit <<= 1
-            start = end + 1
-        # Tuples and dictionaries of plain values cost the garbage collector nothing.
-        self.keys, self._ends = tuple(words), tuple(ends)  # the keys of the content words of all sentences, in order
+            end = ended.index(END, start) + 1
+            if end - start > 1:
+                keys += ended[start:end]
+                ends.append(len(keys))
+            start = end
+        # Tuples of plain values cost the garbage collector nothing.
+        self.keys, self._ends = tuple(keys), tuple(ends)
+        """The keys of the content words of all sentences, in order, with `END` after each sentence."""
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -78,7 +70,7 @@ class Context:
 
     def keys_of(self, index: int) -> tuple[str, ...]:
         """Those of a sentence, in order."""
-        return self.keys[self._ends[index] : self._ends[index + 1]]
+        return self.keys[self._ends[index] : self._ends[index + 1] - 1]
 
     def text_of(self, index: int) -> str:
         """A sentence with content, as it is written, on one line."""
@@ -164,6 +156,8 @@ class Index(dict[str, int]):
     def __init__(self, contexts: Sequence[Context], documents: int) -> None:
         super().__init__()
         self.contexts = contexts
+        self.held: list[set[str]] = [set() for _ in contexts]
+        """For each context those of the words that it has."""
         self._firsts: list[int] = []
         self._weights: dict[str, int] = {}
         self._prose = number = 0
@@ -178,16 +172,25 @@ class Index(dict[str, int]):
         return self[word]
 
     def look_up(self, words: Iterable[str]) -> None:
-        """Find many words at once, which is faster than one after the other."""
-        found = dict.fromkeys(words, 0)
-        for first, context in zip(self._firsts, self.contexts, strict=True):
-            places = context.places
-            for word in places.keys() & found.keys():
-                found[word] |= places[word] << first
+        """Find many words at once: each time, all contexts are gone through."""
+        found = dict.fromkeys((*words, END), 0)
+        for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
+            give_turn()
+            bit, there = 1 << first, list(filter(found.__contains__, context.keys))
+            held.update(there)
+            for word in there:
+                if word is END:
+                    bit <<= 1
+                else:
+                    found[word] |= bit
         self.update(found)
 
     def keys_at(self, place: Place) -> tuple[str, ...]:
         return self.contexts[place.context].keys_of(place.sentence)
+
+    def places(self) -> Iterator[Place]:
+        """Of all sentences."""
+        return (Place(at, sentence) for at, context in enumerate(self.contexts) for sentence in range(len(context)))
 
     def text_at(self, place: Place) -> str:
         return self.contexts[place.context].text_of(place.sentence)
