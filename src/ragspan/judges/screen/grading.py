@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
 from ragspan.pauses import give_turn
-from ragspan.text.keys import is_content, is_number
+from ragspan.text.keys import content_of, is_content, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
@@ -96,7 +96,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     if not content:
         return Grade(sentence=sentence.text)
     together, context = index.best_window([keys[at] for at in content])
-    held = float(together)
+    held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
@@ -134,6 +134,13 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
         findings=findings,
         unsure=None if findings else unsure,
     )
+
+
+def _held_by_parts(claim: Claim) -> int:
+    """How many content words the contexts hold, where each part of an enumeration may rest on another place."""
+    ends = [at for at, mark in claim.sentence.pauses.items() if mark in {",", ";"}]
+    parts = [content_of(claim.keys[start:end]) for start, end in pairwise([0, *ends, len(claim.keys)])]
+    return sum(claim.index.best_window(part)[0] for part in parts) if ends and min(map(len, parts)) > 1 else 0
 
 
 def is_unrelated(question: frozenset[str], index: Index) -> bool:
