@@ -41,7 +41,8 @@ _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
 _LETTER = rf"[^\W\d_{WITHOUT_SPACES}]"
 _TOKEN = re.compile(
     rf"""
-      \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)                                  # 17:30, 17h30
+      {english.DATE}
+    | \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)                                  # 17:30, 17h30
     | \d{{1,3}}(?:[\u00a0\u202f]\d{{3}}){{1,8}}(?!\d)(?:[.,]\d{{1,{_LONGEST}}})?  # 1 234,5 with narrow spaces
     | \d{{1,{_LONGEST}}}(?:[.,٫٬]\d{{1,{_LONGEST}}}){{0,8}}(?:(?:st|nd|rd|th|er|ère|ème|º|ª)\b)?
     | [%٪％$€£¥₹₽₺₩₫฿₪]
@@ -106,7 +107,8 @@ class Language:
         """
         if self.code == "en":
             return english.tokens(text)
-        found: list[str] = _TOKEN.findall(text)
+        # Names of months are known in English only.
+        found = [part for token in _TOKEN.findall(text) for part in english.date_of(token)[::2] if part]
         if text.isascii() and not self._elides:
             return found
         return [part for token in found for part in self._parts(token)]
@@ -261,7 +263,7 @@ class Languages:
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
     """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
 
-    All texts together decide. If they do not show it, a response in ASCII is read as English.
+    All texts together decide. If they do not show it, a response in letters of ASCII is read as English.
     """
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
     said = guess(response)
@@ -273,7 +275,8 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     found = said if not read else read[0] if said is None else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
     if found is None:
         words = dict.fromkeys(word for text in [response, question, *heads] for word in text[:_HEAD].split())
-        found = guess(" ".join(words), enough=_FEW) or (ENGLISH if response.isascii() else UNKNOWN)
+        is_plain = all(sign.isascii() for sign in response if sign.isalpha())
+        found = guess(" ".join(words), enough=_FEW) or (ENGLISH if is_plain else UNKNOWN)
     return Languages(found, found)
 
 

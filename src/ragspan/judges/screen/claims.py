@@ -19,7 +19,10 @@ _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
 one; and the share below which it is not looked at."""
 _FEWEST = 3  # content words of a claim of a longer response that is compared
-_GROUPED = re.compile(r"\d+(?:[ :/()-]+\d+)+")  # a number in groups; not of decimals
+_DIGITS, _GROUPED = (
+    re.compile(r"\d+"),
+    re.compile(r"\d+(?:[ :/()-]{1,3}\d+){1,12}"),
+)  # a number in groups; not of decimals
 ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 
 
@@ -115,15 +118,24 @@ class Claim:
         if not numbers:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        beside = [(near, [*map(is_number, self.index.keys_at(near.place))]) for near in self.near]
-        said = [self.index.text_at(near.place) for near, digits in beside if sum(digits) > 1]
-        for groups in (re.findall(r"\d+", one) for text in said for one in _GROUPED.findall(text)):
-            found.update("".join(groups[at:end]) for at in range(len(groups)) for end in range(at + 1, len(groups) + 1))
+        groups, units = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)], english().units.keys()
+        beside = [
+            (near, keys, sum(map(is_number, keys))) for near in self.near for keys in [self.index.keys_at(near.place)]
+        ]
+        said = [self.index.text_at(near.place) for near, _, digits in beside if digits > (0 if groups else 1)]
+        found.update(_bare(part) for parts in groups if any("".join(parts) in text for text in said) for part in parts)
+        for parts in (_DIGITS.findall(one) for text in said for one in _GROUPED.findall(text)):
+            ends = range(1, len(parts) + 1)
+            found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
-        numbered = [near for near, digits in beside if any(digits) or not english().units.keys().isdisjoint(self.index.keys_at(near.place))] if sought else []
+        numbered = [near for near, keys, digits in beside if sought and (digits or not units.isdisjoint(keys))]
         held = [other for near in numbered for other in near.facts.quantities]
         found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
+
+
+def _bare(digits: str) -> str:
+    return digits.lstrip("0") or "0"
 
 
 @cache

@@ -25,12 +25,13 @@ _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
 _SYMBOLS = frozenset({"%", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
 DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
 """Kinds of quantities that are compared as they are written."""
-_EXACT, _CONVERTED = 1e-9, 0.001
+_EXACT, _CONVERTED = 1e-9, 0.02
 """How far two amounts of one may be apart, as a share: in one unit, and in two, of which one was converted."""
 
 
@@ -213,6 +214,7 @@ class Facts:
         value, end, size = float(raw) if _PLAIN_NUMBER.fullmatch(raw) else -1.0, at + 1, 1.0
         while self._key(end) in known.scales and self.words[end].isalpha():
             value, end = value * known.scales[self._key(end)], end + 1
+        end += self._key(end) == "degre" and self._key(end + 1) in known.units
         unit = self._key(end)
         start = at - 1 if at and self.words[at - 1] in _CURRENCIES else at
         if start < at:
@@ -223,6 +225,7 @@ class Facts:
             and not (unit in _CURRENCIES and is_number(self._key(end + 1)))
         ):
             (kind, size), end = known.units[unit], end + 1
+            value -= _FREEZING if unit in _FAHRENHEIT else 0
         if not kind and raw in _DAYS and (self._is_month(at - 1) or self._is_month(end + (self._key(end) == "of"))):
             kind = "day of the month"
         elif not kind and _YEAR.fullmatch(written):
@@ -248,7 +251,7 @@ class Facts:
 
 def same(one: Quantity, other: Quantity) -> bool:
     """True where both say the same amount of the same."""
-    if min(one.value, other.value) < 0:  # a version, an address
+    if min(one.value, other.value) < 0 and not (one.kind and other.kind):  # a version, an address
         return one.raw == other.raw
     if one.kind in DATES or other.kind in DATES or one.kind != other.kind:
         return one.raw == other.raw and (one.kind == other.kind or not one.kind or not other.kind)

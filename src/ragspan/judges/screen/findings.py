@@ -55,6 +55,8 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
         return True
     if len(name) > 1:
         return bool(claim.index["".join(word[0] for word in name).lower()])
+    if claim.keys[claim.words.index(name[0])] in english().months:
+        return bool(claim.index[name[0][:3].lower()])  # "Mar", which may be another word
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Place
-from ragspan.judges.screen.facts import DATES, Quantity, same, tells
+from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.vocabulary import word_set
 
@@ -16,6 +16,7 @@ _NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
+_WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _PERIODS = {
     "year": "12",
     "month": "12",
@@ -80,6 +81,8 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
     around -= {quantity.raw}
     parts, held = [], []
     for near in claim.near:
+        if quantity.kind == "weekday" and _may_be_meant(quantity, near.facts):
+            return None
         reached = frozenset[str]()
         for part in dict.fromkeys(near.facts.parts):
             words = around.intersection(near.facts.keys_of_part(part))
@@ -97,6 +100,15 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             if (best is None or fits > best[0]) and (not is_known or around <= reached):
                 best = fits, other, place
     return best and best[1:]
+
+
+def _may_be_meant(day: Quantity, facts: Facts) -> bool:
+    """Whether a sentence has a weekday as "Sat", which may be another word, or has days before and after it: "Mon-Fri"."""
+    known, at = english().weekdays, _WEEK.index(day.text[:3].title())
+    written = zip(facts.words, facts.keys, strict=True)
+    days = [_WEEK.index(word[:3].title()) for word, key in written if word in _WEEK or key in known]
+    between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
+    return day.text[:3] in facts.words or any(between)
 
 
 def _says(other: Quantity, quantity: Quantity) -> bool:
