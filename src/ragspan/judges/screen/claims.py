@@ -18,7 +18,6 @@ _FEW_CLAIMS = 2
 _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
 one; and the share below which it is not looked at."""
-_FEWEST = 3  # content words of a claim of a longer response that is compared
 _DIGITS, _GROUPED = (
     re.compile(r"\d+"),
     re.compile(r"\d+(?:[ :/()-]{1,3}\d+){1,12}"),
@@ -106,8 +105,6 @@ class Claim:
     def is_compared(self) -> bool:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
         if not self.is_english or not self._may_rest or self.sentence.text.endswith(":"):
-            return False
-        if not self.response.lone and len(self.facts.content) < _FEWEST:
             return False
         return bool(self.near) and self.near[0].share >= self.response.enough
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
@@ -32,7 +31,7 @@ _RARITY = [
     8,
     *(round(8 / (1 + math.log(held))) for held in range(1, 100)),
 ]  # eighths, by how many sentences have a word
-BEST, _CANDIDATES = 4, 3  # sentences that a claim is compared with, and that may say it word for word
+BEST = 4  # sentences that a claim is compared with
 
 
 class Context:
@@ -89,10 +88,6 @@ class Context:
         if found is None:
             found = self._facts[index] = Facts(self.sentence(index))
         return found
-
-    def says(self, sentence: Sentence, index: int) -> bool:
-        """Whether a sentence with the same content says the same, word for word."""
-        return f". {sentence.text}" in f". {self._text}" or self.sentence(index).keys == sentence.keys
 
 
 class ContextReader:
@@ -221,13 +216,10 @@ class Index(dict[str, int]):
         having = -1 if content else 0
         for key in content:
             having &= self[key]
-            if not having:
-                return None
-        for place in map(self._place, islice(numbers_of(having), _CANDIDATES)):
-            context = self.contexts[place.context]
-            if context.keys_of(place.sentence) == tuple(content) and context.says(sentence, place.sentence):
-                return place
-        return None
+        if not having:
+            return None
+        place = self._place((having & -having).bit_length() - 1)
+        return place if self.contexts[place.context].sentence(place.sentence).keys == sentence.keys else None
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
@@ -264,14 +256,6 @@ class Index(dict[str, int]):
             found = 0 if len(word) == 1 or word == "include" else _RARITY[min(held, len(_RARITY) - 1)]
             self._weights[word] = found = 2 if is_number(word) else found
         return found
-
-
-def numbers_of(bits: int) -> Iterator[int]:
-    """The places of the bits that are set."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
 
 
 def _count(planes: list[int], bits: int, weight: int = 1) -> None:

@@ -19,8 +19,7 @@ from ragspan.text.vocabulary import word_set
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
 _NEAREST = 2
-_ABOUT, _ENOUGH = 0.4, 0.6
-"""The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
+_ENOUGH = 0.75  # the share of a claim's words that a context sentence has to hold before a denial counts
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
 _AROUND = 3  # words before and after a denial that it may deny
 
@@ -115,7 +114,7 @@ def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:
     """Whether one of them denies something near which it has a word of the other, and the other denies nothing."""
     denied, kept = ([at for at, key in enumerate(side.keys) if is_negation(key)] for side in (claim, sentence))
     theirs = content_of(sentence.keys)
-    if bool(denied) == bool(kept) or len(theirs & claim.content) < _ABOUT * len(theirs):
+    if bool(denied) == bool(kept):
         return False
     denying, places, other = (claim.keys, denied, theirs) if denied else (sentence.keys, kept, claim.content)
     return any(not other.isdisjoint(denying[max(0, at - _AROUND) : at + _AROUND + 1]) for at in places)

@@ -10,7 +10,6 @@ from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Place
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
-from ragspan.text.vocabulary import word_set
 
 _NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
@@ -30,10 +29,6 @@ _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer
 _EQUATION = re.compile(
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
 )
-_SUMMING = word_set(
-    "total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas"
-)
-"""Words of a claim that gives a sum, a difference or a product."""
 
 
 def find_absent_number(claim: Claim) -> Finding | None:
@@ -61,8 +56,6 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     """The first quantity of the claim in whose place the context has another; or two that have changed places."""
     if not claim.is_compared or not claim.facts.quantities:
         return None
-    if any(map(is_number, claim.absent)) and not _SUMMING.isdisjoint(claim.keys):
-        return None  # the number may follow from others
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
