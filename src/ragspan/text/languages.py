@@ -285,27 +285,22 @@ def _are_apart(response: _Sample, contexts: Sequence[str]) -> bool:
 
     Names alone do not show a language: a response is not apart if the contexts have half of its words.
     """
-
-    def differs(context: _Sample) -> bool:
-        # The same names are written in Han and kana.
-        alike = ("han", "kana") if response.script in {"han", "kana"} else (response.script or "",)
-        if sum(context.letters.get(name, 0) for name in alike) < _SHARE * sum(context.letters.values()):
-            return True
-        first, second, said, held = response.language, context.language, response.counts, context.counts
-        if (
-            response.script != "latin"
-            or first is None
-            or second is None
-            or min(said[first], held.get(second, 0)) < _ENOUGH
-        ):
-            return False
-        return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
-
-    texts = [text for text in contexts if any(map(str.isalpha, text))]
-    if response.script is None or not texts or not all(differs(_read(text)) for text in texts):
+    there, words = "\n".join(contexts).lower(), set(response.words)
+    read = [sample for sample in map(_read, contexts) if sample.script is not None]
+    if response.script is None or not read or 2 * sum(word in there for word in words) >= len(words):
         return False
-    there = "\n".join(texts).lower()
-    return 2 * sum(word in there for word in set(response.words)) < len(set(response.words))
+    return all(_differ(response, sample) for sample in read)
+
+
+def _differ(response: _Sample, context: _Sample) -> bool:
+    # The same names are written in Han and kana.
+    alike = {"han", "kana"} if response.script in {"han", "kana"} else {response.script}
+    if sum(context.letters.get(name or "", 0) for name in alike) < _SHARE * sum(context.letters.values()):
+        return True
+    first, second, said, held = response.language, context.language, response.counts, context.counts
+    if response.script != "latin" or first is None or second is None or min(said[first], held.get(second, 0)) < _ENOUGH:
+        return False
+    return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
 
 
 @lru_cache(maxsize=1024)
