@@ -123,11 +123,9 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def sentence(self, text: str) -> Sentence:
         """A text that is one sentence, with its words."""
-        words: list[str] = []
-        keys: list[str] = []
-        pauses: dict[int, str] = {}
+        known, words, keys, pauses = self._words, list[str](), list[str](), dict[int, str]()
         for chunk in self._chunks(readable(text)):
-            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
+            said, own, before, after = known.get(chunk) or self._with_words(chunk)
             if before and words:
                 pauses[len(words)] = before
             words += said

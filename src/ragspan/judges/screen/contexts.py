@@ -82,6 +82,10 @@ class Context:
         """The same with its words."""
         return read_sentence(self.text_of(index), self._language)
 
+    def says(self, sentence: Sentence, index: int) -> bool:
+        """Whether a sentence with the same content says the same, word for word."""
+        return f". {sentence.text}" in self._text or self.sentence(index).keys == sentence.keys
+
     def facts(self, index: int) -> Facts:
         """A sentence of English taken apart, which is kept as long as the context is."""
         found = self._facts.get(index)
@@ -219,7 +223,7 @@ class Index(dict[str, int]):
         if not having:
             return None
         place = self._place((having & -having).bit_length() - 1)
-        return place if self.contexts[place.context].sentence(place.sentence).keys == sentence.keys else None
+        return place if self.contexts[place.context].says(sentence, place.sentence) else None
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
