@@ -116,17 +116,16 @@ class Claim:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
         groups, units = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)], english().units.keys()
-        beside = [
-            (near, keys, sum(map(is_number, keys))) for near in self.near for keys in [self.index.keys_at(near.place)]
-        ]
-        said = [self.index.text_at(near.place) for near, _, digits in beside if digits > (0 if groups else 1)]
+        keys = {place: self.index.keys_at(place) for place in self.closest}
+        digits = {place: sum(map(is_number, there)) for place, there in keys.items()}
+        said = [self.index.text_at(place) for place in keys if digits[place] > (0 if groups else 1)]
         found.update(_bare(part) for parts in groups if any("".join(parts) in text for text in said) for part in parts)
         for parts in (_DIGITS.findall(one) for text in said for one in _GROUPED.findall(text)):
             ends = range(1, len(parts) + 1)
             found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
-        numbered = [near for near, keys, digits in beside if sought and (digits or not units.isdisjoint(keys))]
-        held = [other for near in numbered for other in near.facts.quantities]
+        numbered = [place for place in keys if sought and (digits[place] or not units.isdisjoint(keys[place]))]
+        held = [other for place in numbered for other in self.index.facts_at(place).quantities]
         found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
 

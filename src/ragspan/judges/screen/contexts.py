@@ -194,6 +194,9 @@ class Index(dict[str, int]):
     def text_at(self, place: Place) -> str:
         return self.contexts[place.context].text_of(place.sentence)
 
+    def facts_at(self, place: Place) -> Facts:
+        return self.contexts[place.context].facts(place.sentence)
+
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
         planes: list[int] = []

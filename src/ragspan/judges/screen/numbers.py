@@ -38,10 +38,10 @@ def find_absent_number(claim: Claim) -> Finding | None:
             continue
         quantities = claim.facts.quantities if claim.is_english else ()
         ours = next((one for one in quantities if one.raw == key and one.kind), None)
-        for near in claim.near[:1] if ours else ():
-            for other in near.facts.quantities:
+        for place in claim.closest[:1] if ours else ():
+            for other in claim.index.facts_at(place).quantities:
                 if ours and other.kind == ours.kind:
-                    return Finding(kind="number", response=ours.text, context=other.text, place=near.place)
+                    return Finding(kind="number", response=ours.text, context=other.text, place=place)
         if _TWO_DIGITS.match(claim.words[at]):
             counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
             words = " ".join(claim.words[at : at + 2 if counted else at + 1])
