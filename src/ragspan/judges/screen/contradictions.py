@@ -20,7 +20,7 @@ _ALIKE, _MOST_ALIKE = 0.5, 0.7
 _DENIED = 2  # words behind a negation that it is about
 _LONGEST, _REACH = 10, 8
 """Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
-_PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
+_PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",), "to": ("to",)}
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(
@@ -129,8 +129,8 @@ def find_exchange(claim: Claim) -> Finding | None:
     """Who does something, where the context says that another does it; or what is first or more, the other way round."""
     if not claim.is_compared or len(claim.facts.content) > _LONGEST:
         return None
-    if any(one in claim.facts.keys for one in _PIVOTS):
-        return _other_order(claim)
+    if any(one in claim.facts.keys for one in _PIVOTS) and (found := _other_order(claim)) is not None:
+        return found
     for ours in _frames(claim.facts):
         held = [(near, theirs) for near in claim.near for theirs in _frames(near.facts, ours.verb)]
         if any(not ours.agent.isdisjoint(theirs.agent) for _, theirs in held):
