@@ -81,9 +81,6 @@ class Claim:
         """Places of the content words that no context holds."""
         self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
         """Their keys, but for those of neutral words and of the question."""
-        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
-        self._may_rest = sum(not is_number(key) for key in missing) <= (1 - response.enough) * (len(self.content) + 1)
-        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
 
     @Lazy
     def facts(self) -> Facts:
@@ -104,7 +101,11 @@ class Claim:
     @Lazy
     def is_compared(self) -> bool:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
-        if not self.is_english or not self._may_rest or self.sentence.text.endswith(":"):
+        if not self.is_english or self.sentence.text.endswith(":"):
+            return False
+        # A quick test, before it is taken apart.
+        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
+        if sum(not is_number(key) for key in missing) > (1 - self.response.enough) * (len(self.content) + 1):
             return False
         return bool(self.near) and self.near[0].share >= self.response.enough
 
@@ -115,18 +116,20 @@ class Claim:
         if not numbers:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        groups, units = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)], english().units.keys()
-        keys = {place: self.index.keys_at(place) for place in self.closest}
-        digits = {place: sum(map(is_number, there)) for place, there in keys.items()}
-        said = [self.index.text_at(place) for place in keys if digits[place] > (0 if groups else 1)]
-        found.update(_bare(part) for parts in groups if any("".join(parts) in text for text in said) for part in parts)
-        for parts in (_DIGITS.findall(one) for text in said for one in _GROUPED.findall(text)):
-            ends = range(1, len(parts) + 1)
-            found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
+        keys, known = {place: self.index.keys_at(place) for place in self.closest}, english()
+        groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
+        numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
+        for text in map(self.index.text_at, numbered):
+            found.update(_bare(part) for parts in groups if "".join(parts) in text for part in parts)
+            for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
+                ends = range(1, len(parts) + 1)
+                found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
-        numbered = [place for place in keys if sought and (digits[place] or not units.isdisjoint(keys[place]))]
-        held = [other for place in numbered for other in self.index.facts_at(place).quantities]
-        found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
+        is_scaled = not known.scales.keys().isdisjoint(self.keys)
+        for place, there in keys.items() if sought else ():
+            if is_scaled or not known.measuring.isdisjoint(there):
+                held = self.index.facts_at(place).quantities
+                found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
 
 

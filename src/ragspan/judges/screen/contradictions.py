@@ -20,7 +20,12 @@ _ALIKE, _MOST_ALIKE = 0.5, 0.7
 _DENIED = 2  # words behind a negation that it is about
 _LONGEST, _REACH = 10, 8
 """Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
-_PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",), "to": ("to",)}
+_PIVOTS = {
+    "before": ("before", "after", "then"),
+    "after": ("after", "before", "then"),
+    "than": ("than",),
+    "to": ("to",),
+}
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(

@@ -60,6 +60,7 @@ class EnglishWords:
         """For the key of a unit, what it measures and how many of the base unit it is."""
         self.scales = {key(word): float(size) for word, size in pairs_of(words["scales"]).items()}
         """Words that multiply the number before them."""
+        self.measuring = self.units.keys() | self.scales.keys()
         past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
         self.past = frozenset(past).union(words["unchanged_past"].split())
         """Past forms of irregular verbs, as they are written."""

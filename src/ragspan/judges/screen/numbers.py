@@ -147,21 +147,23 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return False
     if not all(map(_NUMBER.fullmatch, absent)):
         return False
-    own = [*claim.keys, *claim.response.question, *claim.response.before]
-    held, contexts = [*own], claim.index.contexts
+    held, contexts = list[str](), claim.index.contexts
     for context, at in dict.fromkeys(
         (context, at + step) for step in (0, -1, 1) for context, at in claim.closest[:_SENTENCES_NEAR]
     ):
         held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
-    periods = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held[len(own) :]]
-    mine, others, is_share = _values([*own, *periods]), _values([*held, *periods]), "%" in claim.keys
+    periods = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
+    own = _values([*claim.keys, *claim.response.question, *claim.response.before])
+    is_share = "%" in claim.keys
+    mine = [*own, *map(float, periods)][:_MOST_OPERANDS]
+    others = [*dict.fromkeys([*own, *_values(held), *map(float, periods)])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
 def _values(keys: Iterable[str]) -> list[float]:
-    numbers = (float(key) for key in dict.fromkeys(keys) if key[:1].isdigit() and _NUMBER.fullmatch(key))
-    return [*islice((number for number in numbers if number), _MOST_OPERANDS)]
+    written = dict.fromkeys(key for key in keys if key[:1].isdigit() and _NUMBER.fullmatch(key))
+    return [number for number in map(float, islice(written, _MOST_OPERANDS)) if number]
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
