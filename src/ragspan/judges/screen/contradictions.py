@@ -14,7 +14,6 @@ _INHERITED = 0.75  # what a word counts if only an earlier clause of the sentenc
 _ENOUGH, _NEARLY_ALL, _SURER = 0.55, 0.85, 0.15
 """The share of a clause's words that the other side has to hold, in a response of a sentence or two and in a longer one; and how much
 more where only a negation differs."""
-_AS_GOOD = 0.95  # a clause that agrees, and scores this share of the best one, is support
 _ALIKE, _MOST_ALIKE = 0.5, 0.7
 """The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
 _DENIED = 2  # words behind a negation that it is about
@@ -71,7 +70,7 @@ def find_opposition(claim: Claim) -> Finding | None:
             for near in claim.near
         ) or any(
             not match.disagrees
-            and (match.score >= _AS_GOOD * best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
+            and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches
         ):
             continue

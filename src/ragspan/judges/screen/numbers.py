@@ -11,7 +11,6 @@ from ragspan.judges.screen.contexts import Place
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
 
-_NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
@@ -82,7 +81,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             reached |= words
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
             held += [words] if any(_says(other, quantity) for other in there) else []
-            if near.share >= max(claim.response.enough, _NEAR_BEST * claim.near[0].share):
+            if near.share >= claim.response.enough:
                 parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
     for words, reached, rivals, place in parts:
