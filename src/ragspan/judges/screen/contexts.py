@@ -31,6 +31,7 @@ _RARITY = [
     8,
     *(round(8 / (1 + math.log(held))) for held in range(1, 100)),
 ]  # eighths, by how many sentences have a word
+_PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight
 BEST = 4  # sentences that a claim is compared with
 
 
@@ -162,9 +163,10 @@ class Index(dict[str, int]):
         self._prose = number = 0
         for at, context in enumerate(contexts):
             number += _GAP
+            size = len(context)
             self._firsts.append(number)
-            self._prose |= 0 if context.structured or at >= documents else ((1 << len(context)) - 1) << number
-            number += len(context)
+            self._prose |= 0 if context.structured or at >= documents else ((1 << size) - 1) << number
+            number += size
 
     def __missing__(self, word: str) -> int:
         self.look_up({word})
@@ -267,16 +269,13 @@ class Index(dict[str, int]):
 
 def _count(planes: list[int], bits: int, weight: int = 1) -> None:
     """Add the weight to the count of each of the bits."""
-    plane = 0
-    while weight:
-        carried, at = bits if weight & 1 else 0, plane
+    for plane in _PLANES[weight]:
+        carried, at = bits, plane
         while carried:
             if at >= len(planes):
                 planes.extend([0] * (at + 1 - len(planes)))
             planes[at], carried = planes[at] ^ carried, planes[at] & carried
             at += 1
-        weight >>= 1
-        plane += 1
 
 
 def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
