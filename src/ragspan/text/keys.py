@@ -22,7 +22,7 @@ _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905  shorter
-DATE: Final = r"\d{4}-(?:0[1-9]|1[0-2])-\d\d(?![\d-])|\d{1,2}(?:/\d{1,2}/|\.\d{1,2}\.|-\d{1,2}-)(?:19|20)\d\d(?!\d)"
+DATE: Final = r"\d{4}(?:-(?:0[1-9]|1[0-2])-|/(?:0[1-9]|1[0-2])/)\d\d(?![\d/-])|\d{1,2}(?:/\d{1,2}/|\.\d{1,2}\.|-\d{1,2}-)(?:19|20)\d\d(?!\d)"
 """An expression for dates in digits: 2024-05-03, 3.5.2024."""
 _DATE = re.compile(DATE)
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
@@ -103,7 +103,7 @@ def date_of(token: str) -> tuple[str, int, str]:
     if not token[0].isdigit() or not _DATE.fullmatch(token):
         return "", 0, token
     first, second, third = re.split("[./-]", token)
-    year, day, month = (first, third, int(second)) if token[4] == "-" else (third, first, int(second))
+    year, day, month = (first, third, int(second)) if token[:4].isdigit() else (third, first, int(second))
     if month > len(MONTHS) >= int(day):
         day, month = second, int(first)
     is_clear = "/" not in token or int(day) > len(MONTHS) or int(day) == month

@@ -21,6 +21,7 @@ _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 _NEAREST = 2
 _ENOUGH = 0.75  # the share of a claim's words that a context sentence has to hold before a denial counts
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
+_REASONS = frozenset({"since", "because", "only"})
 _AROUND = 3  # words before and after a denial that it may deny
 
 
@@ -84,7 +85,8 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
         context = claim.index.contexts[place.context]
         keys, content = context.sentence(place.sentence).keys, frozenset(context.keys_of(place.sentence))
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
-        if denies and not asked.isdisjoint(content):
+        # A reason of its own, as in "Yes, since 60 is above the limit", is not what the sentence denies.
+        if denies and not asked.isdisjoint(content) and _REASONS.isdisjoint(claim.keys):
             text = claim.index.text_at(place)
             return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
     return None

@@ -97,6 +97,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
+    numbers += claim.elsewhere
     finders = () if declines else [find for name, find in FINDERS.items() if unsure is None or name in ALWAYS]
     findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
@@ -108,7 +109,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     for key in [keys[at] for at in claim.missing]:
         held += (
             1.0
-            if key in language.neutral_keys or key in claim.restated
+            if (key in language.neutral_keys and together) or key in claim.restated
             else 0.5
             if key in response.question or key[:ROOT] in roots
             else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise, permutations
@@ -15,25 +16,23 @@ _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was com
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-_PERIODS = {
-    "year": "12",
-    "month": "12",
-    "week": "7",
-    "daili": "24",
-}  # of which a price or an amount is computed for another
+_PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0}
+"""Of which a price or an amount is computed for another."""
+_FACTORS = {"twice": 2.0, "radius": 2.0, "diamet": 2.0, "0.5": 0.5}
 _SMALL, _ROUNDING = 10, 1e-6
 _WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
-_EQUATION = re.compile(
-    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
-)
+_TERM, _SIGN = r"\d[\d,]*(?:\.\d+)?", r"[+*/x\u00d7\u00f7\u00b7\u2212-]"
+_EQUATION = re.compile(rf"(?<![\w.])({_TERM}\s?%?(?:\s?{_SIGN}\s?{_TERM}\s?%?)+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])")
+_SIGNED = re.compile(rf"({_SIGN})?\s?({_TERM})")
+_COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
 
 
 def find_absent_number(claim: Claim) -> Finding | None:
     """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
     for at, key in enumerate(claim.keys):
-        if not (key in claim.absent and is_number(key)) or key in claim.restated:
+        if not is_number(key) or key in claim.restated or not (key in claim.absent or key in claim.elsewhere):
             continue
         quantities = claim.facts.quantities if claim.is_english else ()
         ours = next((one for one in quantities if one.raw == key and one.kind), None)
@@ -41,9 +40,12 @@ def find_absent_number(claim: Claim) -> Finding | None:
             for other in claim.index.facts_at(place).quantities:
                 if ours and other.kind == ours.kind:
                     return Finding(kind="number", response=ours.text, context=other.text, place=place)
-        if _TWO_DIGITS.match(claim.words[at]):
-            counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
-            words = " ".join(claim.words[at : at + 2 if counted else at + 1])
+        if key in claim.absent and _TWO_DIGITS.match(claim.words[at]):
+            counted = (
+                re.escape(claim.words[at + 1]) if is_content("".join(claim.keys[at + 1 : at + 2]) or "the") else ""
+            )
+            written = re.search(rf"{re.escape(claim.words[at])}(?:[ -]?{counted}\b)?", claim.sentence.text)
+            words = written[0] if written else claim.words[at]
             return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
 
@@ -59,7 +61,10 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        if not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals):
+        is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
+        if not is_asked and (
+            not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
+        ):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
             return Finding(kind=kind, response=quantity.text, context=rival.text, place=place)
     return None
@@ -124,11 +129,17 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
 def find_wrong_equation(claim: Claim) -> Finding | None:
     """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
     for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
-        one, other, result = (float(match[at].replace(",", "")) for at in (1, 3, 5))
-        quotient = one / other if other else result
-        values = {"+": one + other, "-": one - other, "\u2212": one - other, "/": quotient, "\u00f7": quotient}
-        value = values.get(match[2], one * other) / (_WHOLE if match[4] or "%" in match[0] else 1)
-        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[5] else 0.0051):
+        total, product, sign, result = 0.0, 0.0, 1.0, float(match[2].replace(",", ""))
+        for operator, digits in _SIGNED.findall(match[1]):
+            number = float(digits.replace(",", ""))
+            if operator in "/\u00f7" and operator:
+                product = product / number if number else math.inf
+            elif operator in {"", "+", "-", "\u2212"}:
+                total, sign, product = total + sign * product, -1.0 if operator in {"-", "\u2212"} else 1.0, number
+            else:
+                product *= number
+        value = (total + sign * product) / (_WHOLE if "%" in match[0] else 1)
+        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[2] else 0.0051):
             return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
     return None
 
@@ -140,7 +151,7 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     in the claim or the question, or both stand in the sentences that the claim rests on. Many at once never follow: too many
     others would make each.
     """
-    if "=" in claim.sentence.text and _EQUATION.search(claim.sentence.text):
+    if "=" in claim.sentence.text and _COMPUTED.search(claim.sentence.text):
         return True
     if not 0 < len(absent) <= _MOST_DERIVED:
         return False
@@ -148,14 +159,15 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return False
     held, contexts = list[str](), claim.index.contexts
     for context, at in dict.fromkeys(
-        (context, at + step) for step in (0, -1, 1) for context, at in claim.closest[:_SENTENCES_NEAR]
+        (context, at + step) for step in (0, -1, 1) for context, at in claim.resting[:_SENTENCES_NEAR]
     ):
         held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
-    periods = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
+    factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
+    factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
     own = _values([*claim.keys, *claim.response.question, *claim.response.before])
     is_share = "%" in claim.keys
-    mine = [*own, *map(float, periods)][:_MOST_OPERANDS]
-    others = [*dict.fromkeys([*own, *_values(held), *map(float, periods)])][:_MOST_OPERANDS]
+    mine = [*own, *factors][:_MOST_OPERANDS]
+    others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
@@ -170,7 +182,7 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
-        is_free = value >= _SMALL or one in mine
+        is_free = value >= _SMALL or one in mine or not value.is_integer()
         exact = [one + other, one - other] if is_free else []
         about = [one * part / _WHOLE for part in (other, _WHOLE - other, _WHOLE + other)]
         about += [one * other, one / other] if is_free or other in mine else []
