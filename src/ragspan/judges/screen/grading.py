@@ -91,6 +91,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     if not content:
         return Grade(sentence=sentence.text)
     together, context = index.best_window([keys[at] for at in content])
+    if not together and claim.content <= language.neutral_keys:  # "The text."
+        return Grade(sentence=sentence.text)
     held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
@@ -109,7 +111,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     for key in [keys[at] for at in claim.missing]:
         held += (
             1.0
-            if (key in language.neutral_keys and together) or key in claim.restated
+            if key in language.neutral_keys or key in claim.restated
             else 0.5
             if key in response.question or key[:ROOT] in roots
             else 0
