@@ -104,7 +104,8 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def read(self, text: str) -> list[str]:
         """The content keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
-        return list(chain.from_iterable(map(self.__getitem__, self._chunks(text))))
+        # Most chunks are function words and have no keys.
+        return list(chain.from_iterable(filter(None, map(self.__getitem__, self._chunks(text)))))
 
     def written(self, text: str, index: int) -> str:
         """Of the sentences with content of a `readable` text the one at this index, on one line."""

@@ -185,7 +185,7 @@ def _until_ending(facts: Facts, start: int, end: int) -> frozenset[str]:
 
 
 def _other_order(claim: Claim) -> Finding | None:
-    """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
+    """Two words on either side of "before", "after", "then", "than" or "from ... to" that stand the other way round."""
     ours, opposites = claim.facts, english().opposites
     for pivot, near in ((pivot, near) for pivot in _PIVOTS if pivot in ours.keys for near in claim.near):
         theirs = near.facts
@@ -211,6 +211,8 @@ def _sides(facts: Facts, pivot: str) -> tuple[frozenset[str], frozenset[str]]:
     clause = facts.clause_at(at)
     # "It is longer but safer than": the subject may be in the clause before.
     start, end = 0 if pivot == "than" else clause.start, clause.end
+    if pivot == "to":  # only of "from Vienna to Rome"
+        start = max((place for place in range(start, at) if facts.keys[place] == "from"), default=at)
     before, after = facts.keys[max(start, at - _REACH) : at], facts.keys[at + 1 : min(end, at + 1 + _REACH)]
     if not at:  # "Before meals, take two."
         end = min((place for place in facts.pauses if place), default=len(facts.keys))
