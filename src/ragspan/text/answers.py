@@ -31,9 +31,8 @@ from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 30_000  # characters of an answer that are read; the rest is left as it is
 _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an answer
-_MAY_BE_MARKED = re.compile(
-    r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE
-)
+_SIGN, _RAISED = re.compile(r"[^\w\s.,;'\"?!%$&+-]"), re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]")
+_RULES = ("---", "___")
 """Text without one of these has no marks: most answers need no further look."""
 _VISIBLE = re.compile(r"[^\n]")
 
@@ -45,7 +44,7 @@ def stated(answer: str) -> str:
     What follows a phrase that named the source begins the sentence, with a capital.
     """
     text = readable(answer[:MAX_CHARACTERS])
-    if _MAY_BE_MARKED.search(text):
+    if _SIGN.search(text) or (not text.isascii() and _RAISED.search(text)) or any(map(text.__contains__, _RULES)):
         for find in _FINDERS:
             give_turn()
             text = _blanked(text, find(text))

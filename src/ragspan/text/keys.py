@@ -22,13 +22,16 @@ _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905  shorter
+DATE: Final = r"\d{4}(?:-(?:0[1-9]|1[0-2])-|/(?:0[1-9]|1[0-2])/)\d\d(?![\d/-])|\d{1,2}(?:/\d{1,2}/|\.\d{1,2}\.|-\d{1,2}-)(?:19|20)\d\d(?!\d)"
+"""An expression for dates in digits: 2024-05-03, 3.5.2024."""
+_DATE = re.compile(DATE)
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _ONES = "one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
 _TOKEN = re.compile(
     rf"""
       (?=[\w.%$€£])(?:
       (?=[\d.])(?:
-        \d{{4}}-(?:0[1-9]|1[0-2])-\d\d(?![\d-])                          # 2024-05-03
+        {DATE}
       | \d{{1,2}}(?:[:.]\d{{1,2}})?(?::\d\d)?\s?[AaPp]\.?[Mm]\b\.?            # 5 pm, 7.20 a.m.
       | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?                              # 17:30
       | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                        # 10.0.0.12, 2.4.1
@@ -36,6 +39,7 @@ _TOKEN = re.compile(
       | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b         # 45k, 1.2bn
       | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                            # £3m
       | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?      # 1,234,567.89
+      | (?<!,)(?:\d{{1,3}}(?:\.\d{{3}}){{1,4}}|\d{{1,12}}),\d{{1,2}}(?![\d,])        # 49,90 and 1.249,90
       | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?     # 42, 3.50, 21st
       )
     | (?i:(?:{_TENS})-(?:{_ONES}))\b
@@ -51,6 +55,7 @@ _HALF_OF_DAY = re.compile(r"[ap]\.?m\.?$")
 _SCALES = {"k": 3, "m": 6, "mn": 6, "b": 9, "bn": 9, "tn": 12}
 _SCALED = re.compile(r"(\d+)(?:\.(\d+))?(k|mn|m|bn|b|tn)")
 _TIME = re.compile(r"(\d{1,2})(?:[:.](\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
+_DECIMAL_COMMA = re.compile(r"[\d.]+,\d{1,2}")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u0308\u030a-\u030c\u0327\u0328]{1,4}")
 _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
@@ -88,12 +93,21 @@ def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
     found: list[str] = []
     for token in _TOKEN.findall(in_one_form(text) if " " in text else text):
-        if token[4:5] == "-" and token[0].isdigit():
-            year, month, day = token.split("-")
-            found += (day, MONTHS[int(month) - 1], year)
-        else:
-            found.append(token)
+        day, month, year = date_of(token)
+        found += (day, MONTHS[month - 1], year) if month else (year,)
     return found
+
+
+def date_of(token: str) -> tuple[str, int, str]:
+    """Day, month and year of a date in digits; only a year, with the month 0, if it may have two months; any other token as a year."""
+    if not token[0].isdigit() or not _DATE.fullmatch(token):
+        return "", 0, token
+    first, second, third = re.split("[./-]", token)
+    year, day, month = (first, third, int(second)) if token[:4].isdigit() else (third, first, int(second))
+    if month > len(MONTHS) >= int(day):
+        day, month = second, int(first)
+    is_clear = "/" not in token or int(day) > len(MONTHS) or int(day) == month
+    return (day, month, year) if is_clear and month <= len(MONTHS) else ("", 0, year)
 
 
 def keys(text: str) -> list[str]:
@@ -171,6 +185,8 @@ def _number_key(word: str) -> str:
     if scaled is not None:
         places, fraction = _SCALES[scaled[3]], scaled[2] or ""
         word = f"{scaled[1]}{fraction[:places]:0<{places}}.{fraction[places:]}"
+    if _DECIMAL_COMMA.fullmatch(word):
+        word = word.replace(".", "").replace(",", ".")
     number = _ORDINAL.sub("", word).replace(",", "")
     whole, point, fraction = number.partition(".")
     fraction = fraction if fraction.strip("0") else ""  # "3.10" is not "3.1"

@@ -41,7 +41,8 @@ _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
 _LETTER = rf"[^\W\d_{WITHOUT_SPACES}]"
 _TOKEN = re.compile(
     rf"""
-      \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)                                  # 17:30, 17h30
+      {english.DATE}
+    | \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)                                  # 17:30, 17h30
     | \d{{1,3}}(?:[\u00a0\u202f]\d{{3}}){{1,8}}(?!\d)(?:[.,]\d{{1,{_LONGEST}}})?  # 1 234,5 with narrow spaces
     | \d{{1,{_LONGEST}}}(?:[.,٫٬]\d{{1,{_LONGEST}}}){{0,8}}(?:(?:st|nd|rd|th|er|ère|ème|º|ª)\b)?
     | [%٪％$€£¥₹₽₺₩₫฿₪]
@@ -106,7 +107,8 @@ class Language:
         """
         if self.code == "en":
             return english.tokens(text)
-        found: list[str] = _TOKEN.findall(text)
+        # Names of months are known in English only.
+        found = [part for token in _TOKEN.findall(text) for part in english.date_of(token)[::2] if part]
         if text.isascii() and not self._elides:
             return found
         return [part for token in found for part in self._parts(token)]
@@ -261,7 +263,7 @@ class Languages:
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
     """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
 
-    All texts together decide. If they do not show it, a response in ASCII is read as English.
+    All texts together decide. If they do not show it, a response in letters of ASCII is read as English.
     """
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
     said = guess(response)
@@ -273,7 +275,8 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     found = said if not read else read[0] if said is None else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
     if found is None:
         words = dict.fromkeys(word for text in [response, question, *heads] for word in text[:_HEAD].split())
-        found = guess(" ".join(words), enough=_FEW) or (ENGLISH if response.isascii() else UNKNOWN)
+        is_plain = all(sign.isascii() for sign in response if sign.isalpha())
+        found = guess(" ".join(words), enough=_FEW) or (ENGLISH if is_plain else UNKNOWN)
     return Languages(found, found)
 
 
@@ -282,27 +285,22 @@ def _are_apart(response: _Sample, contexts: Sequence[str]) -> bool:
 
     Names alone do not show a language: a response is not apart if the contexts have half of its words.
     """
-
-    def differs(context: _Sample) -> bool:
-        # The same names are written in Han and kana.
-        alike = ("han", "kana") if response.script in {"han", "kana"} else (response.script or "",)
-        if sum(context.letters.get(name, 0) for name in alike) < _SHARE * sum(context.letters.values()):
-            return True
-        first, second, said, held = response.language, context.language, response.counts, context.counts
-        if (
-            response.script != "latin"
-            or first is None
-            or second is None
-            or min(said[first], held.get(second, 0)) < _ENOUGH
-        ):
-            return False
-        return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
-
-    texts = [text for text in contexts if any(map(str.isalpha, text))]
-    if response.script is None or not texts or not all(differs(_read(text)) for text in texts):
+    there, words = "\n".join(contexts).lower(), set(response.words)
+    read = [sample for sample in map(_read, contexts) if sample.script is not None]
+    if response.script is None or not read or 2 * sum(word in there for word in words) >= len(words):
         return False
-    there = "\n".join(texts).lower()
-    return 2 * sum(word in there for word in set(response.words)) < len(set(response.words))
+    return all(_differ(response, sample) for sample in read)
+
+
+def _differ(response: _Sample, context: _Sample) -> bool:
+    # The same names are written in Han and kana.
+    alike = {"han", "kana"} if response.script in {"han", "kana"} else {response.script}
+    if sum(context.letters.get(name or "", 0) for name in alike) < _SHARE * sum(context.letters.values()):
+        return True
+    first, second, said, held = response.language, context.language, response.counts, context.counts
+    if response.script != "latin" or first is None or second is None or min(said[first], held.get(second, 0)) < _ENOUGH:
+        return False
+    return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
 
 
 @lru_cache(maxsize=1024)

@@ -28,6 +28,8 @@ _CHUNK = re.compile(
 )
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}]{_CLOSING}$|[{WITHOUT_SPACES}][.!?]$""")
+_APART = re.compile(rf"[{_FULL_STOPS}{_BULLETS}{WITHOUT_SPACES}]")
+"""A text without one of these has its chunks between spaces."""
 _MAY_END = re.compile(r"""[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")  # in ASCII; and in any text:
 _MAY_END_ANYWHERE = re.compile(
     rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?!\S)|[{_FULL_STOPS}]+{_CLOSING}|(?<=[{WITHOUT_SPACES}])[.!?]|[\n{_BULLETS}]|\Z"""
@@ -42,6 +44,33 @@ _LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
 _LONGEST_WORD = 12  # characters before a full stop that tell whether it ends a sentence
+_JOINED = frozenset(
+    half + mark
+    for half in ("am", "pm", "a.m", "p.m", "AM", "PM", "A.M", "P.M", "cent")
+    for mark in (
+        "",
+        ".",
+        ",",
+        ".,",
+        ";",
+        ".;",
+        ":",
+        "!",
+        "?",
+        ".?",
+        ")",
+        ".)",
+        ").",
+        "),",
+        ".),",
+        ").,",
+        '"',
+        '."',
+        ',"',
+        '",',
+    )
+)
+"""Chunks that may be joined with the one before them."""
 _MAX_CHUNKS, _LONGEST = 1 << 16, 64
 """Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
 _BREAKS = frozenset({"", "\n", *_BULLETS})
@@ -75,7 +104,8 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def read(self, text: str) -> list[str]:
         """The content keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
-        return list(chain.from_iterable(map(self.__getitem__, self._chunks(text))))
+        # Most chunks are function words and have no keys.
+        return list(chain.from_iterable(filter(None, map(self.__getitem__, self._chunks(text)))))
 
     def written(self, text: str, index: int) -> str:
         """Of the sentences with content of a `readable` text the one at this index, on one line."""
@@ -94,11 +124,9 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def sentence(self, text: str) -> Sentence:
         """A text that is one sentence, with its words."""
-        words: list[str] = []
-        keys: list[str] = []
-        pauses: dict[int, str] = {}
+        known, words, keys, pauses = self._words, list[str](), list[str](), dict[int, str]()
         for chunk in self._chunks(readable(text)):
-            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
+            said, own, before, after = known.get(chunk) or self._with_words(chunk)
             if before and words:
                 pauses[len(words)] = before
             words += said
@@ -120,17 +148,17 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def _chunks(self, text: str) -> list[str]:
         """The chunks of a text with each amount in one form, without the markers of lists."""
-        text = in_one_form(text) if self._language.code == "en" else _IN_NUMBERS.sub("", text)
+        is_english = self._language.code == "en"
+        text = text if is_english else _IN_NUMBERS.sub("", text)
         text = text[_after_markers(text, 0) :]
         text = _AT_LINES.sub("\n", text) if "\n" in text else text
-        if not text.isascii():
-            return _CHUNK.findall(text)
-        lines = text.split("\n") if "\n" in text else ()
-        return [chunk for line in lines for chunk in (*line.split(), "\n")] or text.split()
+        chunks = _parted(text)
+        return chunks if not is_english or _JOINED.isdisjoint(chunks) else _parted(in_one_form(text))
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        # Each key is one object for all texts, so that dictionaries need no look at its letters.
-        keys = tuple([intern(key) for key in self._language.keys(chunk) if is_content(key)])
+        # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
+        chunk = intern(chunk)
+        keys = tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
         stop = None if chunk[-1].isalnum() or chunk[-1] in ",;:" else _STOP.search(chunk)
         if stop is not None:
             is_end = self.ends(chunk[max(0, stop.start() - _LONGEST_WORD) : stop.start()], stop[0])
@@ -145,14 +173,26 @@ class SentenceReader(dict[str, tuple[str, ...]]):
             self[chunk] = keys
         return keys
 
+    def _tokens(self, chunk: str) -> list[str]:
+        bare = chunk[:-1] if chunk[-1] in ".,;:!?" else chunk
+        is_word = len(bare) <= _LONGEST and bare.isascii() and bare.isalpha()
+        return [bare] if is_word else self._language.tokens(chunk)
+
     def _with_words(self, chunk: str) -> tuple[list[str], tuple[str, ...], str, str]:
-        words = self._language.tokens(chunk)
+        words = self._tokens(chunk)
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), before, after
         if len(chunk) <= _LONGEST:
             self._words[chunk] = found
         return found
+
+
+def _parted(text: str) -> list[str]:
+    if not text.isascii() and _APART.search(text):
+        return _CHUNK.findall(text)
+    lines = text.split("\n") if "\n" in text else ()
+    return [chunk for line in lines for chunk in (*line.split(), "\n")] or text.split()
 
 
 def reader(language: Language) -> SentenceReader:

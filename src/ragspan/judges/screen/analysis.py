@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, TOO_MANY_CONTEXTS, Verdict
 from ragspan.judges.screen.claims import Response
-from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader, Index, within_bounds
+from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, ContextReader, Index, within_bounds
+from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.findings import YES
 from ragspan.judges.screen.grading import Grade, answer_score, declined, grade, is_unrelated, probability
 from ragspan.judges.screen.relevance import shared_with_response
@@ -50,7 +51,9 @@ class Analysis:
         self.question = frozenset(read_sentence(question, self.language).keys)
         self.contexts = tuple([reader.read(text, self.languages.contexts) for text in texts])
         self.index = Index(self.contexts, self.documents)
-        self.index.look_up(self.question.union(*[claim.keys for claim in self._claims]))
+        said = self.question.union(*[claim.keys for claim in self._claims])
+        opposites = english().opposites if self.language.code == "en" else {}
+        self.index.look_up(said.union(*[opposites[word] for word in opposites.keys() & said]))
         self._declines = declines(response)
         self.declines_rightly = self._declines and is_unrelated(content_of(self.question), self.index)
         """Whether the response declines, and the contexts are about something else."""
@@ -120,16 +123,15 @@ class Analysis:
 
     @Lazy
     def shared(self) -> list[float]:
-        """How much of the response each context shares, 0..1."""
-        return shared_with_response(self.words, self.each_context)
+        """How much of the response each context shares, 0..1; raises a `JudgeError` where some contexts are not read."""
+        self.require_each_context()
+        return shared_with_response(self.words, self.index)
 
-    @property
-    def each_context(self) -> Sequence[Context]:
-        """All contexts; raises a `JudgeError` (`too_many_contexts`) where some are not read."""
+    def require_each_context(self) -> None:
+        """Raise a `JudgeError` (`too_many_contexts`) where some contexts are not read."""
         if (count := len(self.record.contexts or ())) > MAX_CONTEXTS:
             words = f"the judge can judge only {MAX_CONTEXTS} of {count} contexts one by one"
             raise JudgeError(TOO_MANY_CONTEXTS, words)
-        return self.contexts
 
     def require_question(self) -> None:
         """Raise a `JudgeError` (`language`) where the question is in another language than the contexts."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from ragspan.judges.screen.contexts import BEST, Index, Near, Place
-from ragspan.judges.screen.facts import Facts, english, same
+from ragspan.judges.screen.facts import DATES, Facts, english, same
 from ragspan.judges.screen.flags import Topic, read_topics
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
@@ -18,8 +19,15 @@ _FEW_CLAIMS = 2
 _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
 one; and the share below which it is not looked at."""
-_FEWEST = 3  # content words of a claim of a longer response that is compared
-_GROUPED = re.compile(r"\d+(?:[ :/()-]+\d+)+")  # a number in groups; not of decimals
+_DIGITS, _GROUPED = (
+    re.compile(r"\d+"),
+    re.compile(r"\d+(?:[ :/()-]{1,3}\d+){1,12}"),
+)  # a number in groups; not of decimals
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
+_SHORT_YEAR = 2  # digits
+_FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
+_MOST_PLACES = 8  # sentences with a number that are looked through for what it measures
+_FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
 ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 
 
@@ -64,7 +72,7 @@ class Response:
     @Lazy
     def roots(self) -> frozenset[str]:
         """How the contexts' words begin."""
-        words = (word for context in self.index.contexts for word in context.places)
+        words = (word for context in self.index.contexts for word in context.keys)
         return frozenset([word[:ROOT] for word in words if len(word) >= ROOT and word[0].isalpha()])
 
 
@@ -79,9 +87,6 @@ class Claim:
         """Places of the content words that no context holds."""
         self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
         """Their keys, but for those of neutral words and of the question."""
-        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
-        self._may_rest = sum(not is_number(key) for key in missing) <= (1 - response.enough) * (len(self.content) + 1)
-        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
 
     @Lazy
     def facts(self) -> Facts:
@@ -100,11 +105,19 @@ class Claim:
         return self.index.closest(self.content, BEST)
 
     @Lazy
+    def resting(self) -> list[Place]:
+        """The context sentences from which its numbers may come: the closest, or the first ones where none has a word of it."""
+        words = sum(not is_number(key) for key in self.content)
+        return self.closest or (list(islice(self.index.places(), _FIRST)) if words <= _FEW_WORDS else [])
+
+    @Lazy
     def is_compared(self) -> bool:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
-        if not self.is_english or not self._may_rest or self.sentence.text.endswith(":"):
+        if not self.is_english or self.sentence.text.endswith(":"):
             return False
-        if not self.response.lone and len(self.facts.content) < _FEWEST:
+        # A quick test, before it is taken apart.
+        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
+        if sum(not is_number(key) for key in missing) > (1 - self.response.enough) * (len(self.content) + 1):
             return False
         return bool(self.near) and self.near[0].share >= self.response.enough
 
@@ -112,14 +125,59 @@ class Claim:
     def restated(self) -> frozenset[str]:
         """The absent numbers that a context writes otherwise: "14 days" as "two weeks", "18" as "18:00", a telephone's with gaps."""
         numbers = {key for key in self.absent if is_number(key)}
+        if not numbers:
+            return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        said = [self.index.text_at(near.place) for near in self.near] if numbers else []
-        for groups in (re.findall(r"\d+", one) for text in said for one in _GROUPED.findall(text)):
-            found.update("".join(groups[at:end]) for at in range(len(groups)) for end in range(at + 1, len(groups) + 1))
+        keys, known = {place: self.index.keys_at(place) for place in self.resting}, english()
+        found |= {number for number in numbers if f"{number}s" in self.sentence.text and self._holds_decade(number)}
+        groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
+        numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
+        for text in map(self.index.text_at, numbered):
+            found.update(_bare(part) for parts in groups if "".join(parts) in text for part in parts)
+            for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
+                ends = range(1, len(parts) + 1)
+                found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
-        held = [other for near in self.near for other in near.facts.quantities] if sought else []
-        found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
+        is_scaled = not known.scales.keys().isdisjoint(self.keys)
+        is_scaled = is_scaled or any(ours.about for ours in sought)
+        for place, there in keys.items() if sought else ():
+            if is_scaled or not known.measuring.isdisjoint(there):
+                held = self.index.facts_at(place).quantities
+                found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
+
+    @Lazy
+    def elsewhere(self) -> frozenset[str]:
+        """The numbers that stand in contexts, but measure or count something else there: "14 days" beside "a 14-inch display"."""
+        found = set[str]()
+        for ours in self.facts.quantities if self.is_english else ():
+            if not ours.kind or ours.kind in DATES or ours.raw in self.response.question or not self.index[ours.raw]:
+                continue
+            places = [*self.closest, *self.index.closest({ours.raw}, _MOST_PLACES)]
+            others = [other for place in places for other in self.index.facts_at(place).quantities]
+            if any(same(ours, one) and (one.kind or not one.nouns or one.nouns & self.content) for one in others):
+                continue
+            # Nor the difference of two, or the half of one.
+            values = {one.value for one in others if one.kind == ours.kind}
+            halves = 0.5 if any("0.5" in self.index.keys_at(place) for place in places) else 1
+            made = {abs(one - other) for one in values for other in values} | {one * halves for one in values}
+            found |= {ours.raw} if ours.value not in made else set()
+        return frozenset(found)
+
+    def _holds_decade(self, number: str) -> bool:
+        """Whether a context has a year of "the 1980s" or "the 80s", or the century of "the 1800s"."""
+        if not number.endswith("0"):
+            return False
+        ends = number[-2:-1]
+        years = (key for context in self.index.contexts for key in context.keys if _YEAR.fullmatch(key))
+        century = f"{number[:-2]}" if len(number) > _SHORT_YEAR else ""
+        if century and number.endswith("00") and self.index["centuri"] and self.index[str(int(century) + 1)]:
+            return True
+        return any(year.startswith(century) and (year[2] == ends or number.endswith("00")) for year in years)
+
+
+def _bare(digits: str) -> str:
+    return digits.lstrip("0") or "0"
 
 
 @cache

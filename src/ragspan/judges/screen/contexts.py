@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
@@ -25,18 +24,19 @@ from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
-_ROOM, _BYTES, _BYTES_A_CHARACTER = 16 << 20, 2_000, 14
-"""The memory of kept contexts, and that of a context with a few sentences that were taken apart."""
+_ROOM, _BYTES, _BYTES_A_CHARACTER = 8 << 20, 3_000, 7
+"""The memory of each half of the kept contexts, and that of a context with a few sentences that were taken apart."""
 _GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
 _RARITY = [
     8,
     *(round(8 / (1 + math.log(held))) for held in range(1, 100)),
 ]  # eighths, by how many sentences have a word
-BEST, _CANDIDATES = 4, 3  # sentences that a claim is compared with, and that may say it word for word
+_PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight
+BEST = 4  # sentences that a claim is compared with
 
 
 class Context:
-    """One context as it is compared: the content keys of its sentences, and for each key the sentences that have it."""
+    """One context as it is compared: the content keys of its sentences."""
 
     def __init__(self, text: str, language: Language) -> None:
         give_turn()
@@ -53,24 +53,16 @@ class Context:
                 self._texts[len(self._texts)] = line
                 ended += (*keys, END)
         ended.append(END)
-        self.places: dict[str, int] = {}  # for each key the sentences that have it, as the bits of an integer
-        places = self.places
-        bit, start, ends, words = 1, 0, [0], list[str]()
+        start, ends, keys = 0, [0], list[str]()
         while start < len(ended):
-            end = ended.index(END, start)
-            if end > start:
-                sentence = ended[start:end]
-                for key in sentence:
-                    if key in places:
-                        places[key] |= bit
-                    else:
-                        places[key] = bit
-                words += sentence
-                ends.append(len(words))
-                bit <<= 1
-            start = end + 1
-        # Tuples and dictionaries of plain values cost the garbage collector nothing.
-        self.keys, self._ends = tuple(words), tuple(ends)  # the keys of the content words of all sentences, in order
+            end = ended.index(END, start) + 1
+            if end - start > 1:
+                keys += ended[start:end]
+                ends.append(len(keys))
+            start = end
+        # Tuples of plain values cost the garbage collector nothing.
+        self.keys, self._ends = tuple(keys), tuple(ends)
+        """The keys of the content words of all sentences, in order, with `END` after each sentence."""
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -78,7 +70,7 @@ class Context:
 
     def keys_of(self, index: int) -> tuple[str, ...]:
         """Those of a sentence, in order."""
-        return self.keys[self._ends[index] : self._ends[index + 1]]
+        return self.keys[self._ends[index] : self._ends[index + 1] - 1]
 
     def text_of(self, index: int) -> str:
         """A sentence with content, as it is written, on one line."""
@@ -91,6 +83,10 @@ class Context:
         """The same with its words."""
         return read_sentence(self.text_of(index), self._language)
 
+    def says(self, sentence: Sentence, index: int) -> bool:
+        """Whether a sentence with the same content says the same, word for word."""
+        return f". {sentence.text}" in self._text or self.sentence(index).keys == sentence.keys
+
     def facts(self, index: int) -> Facts:
         """A sentence of English taken apart, which is kept as long as the context is."""
         found = self._facts.get(index)
@@ -98,16 +94,13 @@ class Context:
             found = self._facts[index] = Facts(self.sentence(index))
         return found
 
-    def says(self, sentence: Sentence, index: int) -> bool:
-        """Whether a sentence with the same content says the same, word for word."""
-        return f". {sentence.text}" in f". {self._text}" or self.sentence(index).keys == sentence.keys
-
 
 class ContextReader:
-    """Reads contexts, and keeps them until there are too many, because the same documents are retrieved again and again."""
+    """Reads contexts, and keeps those that were read of late, because the same documents are retrieved again and again."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Language, str], Context] = {}
+        self._before: dict[tuple[Language, str], Context] = {}  # what was kept until there was no room
         self._room = _ROOM
 
     def __reduce__(self) -> tuple[type[ContextReader], tuple[()]]:
@@ -118,10 +111,11 @@ class ContextReader:
         """A context `within_bounds`."""
         context = self._kept.get((language, text))
         if context is None:
-            context = Context(text, language)
+            context = self._before.get((language, text))
+            context = Context(text, language) if context is None else context
             self._room -= _BYTES + _BYTES_A_CHARACTER * len(text)
             if self._room < 0:
-                self._kept, self._room = {}, _ROOM
+                self._before, self._kept, self._room = self._kept, {}, _ROOM
             self._kept[language, text] = context
         return context
 
@@ -162,33 +156,48 @@ class Index(dict[str, int]):
     def __init__(self, contexts: Sequence[Context], documents: int) -> None:
         super().__init__()
         self.contexts = contexts
+        self.held: list[set[str]] = [set() for _ in contexts]
+        """For each context those of the words that it has."""
         self._firsts: list[int] = []
         self._weights: dict[str, int] = {}
         self._prose = number = 0
         for at, context in enumerate(contexts):
             number += _GAP
+            size = len(context)
             self._firsts.append(number)
-            self._prose |= 0 if context.structured or at >= documents else ((1 << len(context)) - 1) << number
-            number += len(context)
+            self._prose |= 0 if context.structured or at >= documents else ((1 << size) - 1) << number
+            number += size
 
     def __missing__(self, word: str) -> int:
         self.look_up({word})
         return self[word]
 
     def look_up(self, words: Iterable[str]) -> None:
-        """Find many words at once, which is faster than one after the other."""
-        found = dict.fromkeys(words, 0)
-        for first, context in zip(self._firsts, self.contexts, strict=True):
-            places = context.places
-            for word in places.keys() & found.keys():
-                found[word] |= places[word] << first
+        """Find many words at once: each time, all contexts are gone through."""
+        found = dict.fromkeys((*words, END), 0)
+        for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
+            give_turn()
+            bit, there = 1 << first, list(filter(found.__contains__, context.keys))
+            held.update(there)
+            for word in there:
+                if word is END:
+                    bit <<= 1
+                else:
+                    found[word] |= bit
         self.update(found)
 
     def keys_at(self, place: Place) -> tuple[str, ...]:
         return self.contexts[place.context].keys_of(place.sentence)
 
+    def places(self) -> Iterator[Place]:
+        """Of all sentences."""
+        return (Place(at, sentence) for at, context in enumerate(self.contexts) for sentence in range(len(context)))
+
     def text_at(self, place: Place) -> str:
         return self.contexts[place.context].text_of(place.sentence)
+
+    def facts_at(self, place: Place) -> Facts:
+        return self.contexts[place.context].facts(place.sentence)
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
@@ -207,7 +216,8 @@ class Index(dict[str, int]):
         """The same sentences with the weight of the keys that they hold."""
         planes: list[int] = []
         for word in words:
-            _count(planes, self[word], self.weight(word))
+            if sentences := self[word]:
+                _count(planes, sentences, self.weight(word))
         return [(weight, self._place(number)) for weight, number in _best_of(planes, most)]
 
     def verbatim(self, sentence: Sentence, content: Sequence[str]) -> Place | None:
@@ -215,13 +225,10 @@ class Index(dict[str, int]):
         having = -1 if content else 0
         for key in content:
             having &= self[key]
-            if not having:
-                return None
-        for place in map(self._place, islice(numbers_of(having), _CANDIDATES)):
-            context = self.contexts[place.context]
-            if context.keys_of(place.sentence) == tuple(content) and context.says(sentence, place.sentence):
-                return place
-        return None
+        if not having:
+            return None
+        place = self._place((having & -having).bit_length() - 1)
+        return place if self.contexts[place.context].says(sentence, place.sentence) else None
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
@@ -229,7 +236,8 @@ class Index(dict[str, int]):
         There are none if no sentence can hold the share `least` of them.
         """
         pairs = list(opposites)
-        self.look_up({other for _, other in pairs}.difference(self))
+        if unknown := {other for _, other in pairs}.difference(self):
+            self.look_up(unknown)
         held = {word: self[word] for word in sorted(content)}
         weights = {word: self.weight(word) for word in held}
         total = sum(weights.values()) or 1
@@ -259,26 +267,15 @@ class Index(dict[str, int]):
         return found
 
 
-def numbers_of(bits: int) -> Iterator[int]:
-    """The places of the bits that are set."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
-
-
 def _count(planes: list[int], bits: int, weight: int = 1) -> None:
     """Add the weight to the count of each of the bits."""
-    plane = 0
-    while weight:
-        carried, at = bits if weight & 1 else 0, plane
+    for plane in _PLANES[weight]:
+        carried, at = bits, plane
         while carried:
             if at >= len(planes):
                 planes.extend([0] * (at + 1 - len(planes)))
             planes[at], carried = planes[at] ^ carried, planes[at] & carried
             at += 1
-        weight >>= 1
-        plane += 1
 
 
 def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:

@@ -14,13 +14,17 @@ _INHERITED = 0.75  # what a word counts if only an earlier clause of the sentenc
 _ENOUGH, _NEARLY_ALL, _SURER = 0.55, 0.85, 0.15
 """The share of a clause's words that the other side has to hold, in a response of a sentence or two and in a longer one; and how much
 more where only a negation differs."""
-_AS_GOOD = 0.95  # a clause that agrees, and scores this share of the best one, is support
 _ALIKE, _MOST_ALIKE = 0.5, 0.7
 """The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
 _DENIED = 2  # words behind a negation that it is about
 _LONGEST, _REACH = 10, 8
 """Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
-_PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
+_PIVOTS = {
+    "before": ("before", "after", "then"),
+    "after": ("after", "before", "then"),
+    "than": ("than",),
+    "to": ("to",),
+}
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(
@@ -66,7 +70,7 @@ def find_opposition(claim: Claim) -> Finding | None:
             for near in claim.near
         ) or any(
             not match.disagrees
-            and (match.score >= _AS_GOOD * best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
+            and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches
         ):
             continue
@@ -89,6 +93,8 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
             if word in other.own:
                 shared += 1
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
+                if ("until" in facts.keys) != ("until" in claim.facts.keys):  # what is open until five closes then
+                    continue
                 opposed.append((word, min(said)))
             elif word in other.inherited:
                 shared += _INHERITED
@@ -129,8 +135,8 @@ def find_exchange(claim: Claim) -> Finding | None:
     """Who does something, where the context says that another does it; or what is first or more, the other way round."""
     if not claim.is_compared or len(claim.facts.content) > _LONGEST:
         return None
-    if any(one in claim.facts.keys for one in _PIVOTS):
-        return _other_order(claim)
+    if any(one in claim.facts.keys for one in _PIVOTS) and (found := _other_order(claim)) is not None:
+        return found
     for ours in _frames(claim.facts):
         held = [(near, theirs) for near in claim.near for theirs in _frames(near.facts, ours.verb)]
         if any(not ours.agent.isdisjoint(theirs.agent) for _, theirs in held):
@@ -179,7 +185,7 @@ def _until_ending(facts: Facts, start: int, end: int) -> frozenset[str]:
 
 
 def _other_order(claim: Claim) -> Finding | None:
-    """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
+    """Two words on either side of "before", "after", "then", "than" or "from ... to" that stand the other way round."""
     ours, opposites = claim.facts, english().opposites
     for pivot, near in ((pivot, near) for pivot in _PIVOTS if pivot in ours.keys for near in claim.near):
         theirs = near.facts
@@ -205,6 +211,8 @@ def _sides(facts: Facts, pivot: str) -> tuple[frozenset[str], frozenset[str]]:
     clause = facts.clause_at(at)
     # "It is longer but safer than": the subject may be in the clause before.
     start, end = 0 if pivot == "than" else clause.start, clause.end
+    if pivot == "to":  # only of "from Vienna to Rome"
+        start = max((place for place in range(start, at) if facts.keys[place] == "from"), default=at)
     before, after = facts.keys[max(start, at - _REACH) : at], facts.keys[at + 1 : min(end, at + 1 + _REACH)]
     if not at:  # "Before meals, take two."
         end = min((place for place in facts.pauses if place), default=len(facts.keys))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, pairwise
 
@@ -25,13 +25,19 @@ _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_ANSWERED = re.compile(r"\w+[.!] +(?!\d)")
+_ABOUT = word_set("about around almost nearly approximately roughly circa ca some")
+_FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
-_SYMBOLS = frozenset({"%", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
+_LARGE = 1e6
+_COINS = ({"cents", "euros"}, {"cents", "dollars"}, {"pence", "pounds sterling"})
+_CODES = frozenset({"EUR", "USD", "GBP", "CHF"})
+_SYMBOLS = frozenset({"%", "h", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
 DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
 """Kinds of quantities that are compared as they are written."""
-_EXACT, _CONVERTED = 1e-9, 0.001
-"""How far two amounts of one may be apart, as a share: in one unit, and in two, of which one was converted."""
+_EXACT, _CONVERTED, _ROUNDED, _ROUGHLY = 1e-9, 0.02, 0.005, 0.1
+"""How far two amounts of one may be apart, as a share: in one unit, in two, of which one was converted, in millions, and where one is "about"."""
 
 
 class EnglishWords:
@@ -59,6 +65,7 @@ class EnglishWords:
         """For the key of a unit, what it measures and how many of the base unit it is."""
         self.scales = {key(word): float(size) for word, size in pairs_of(words["scales"]).items()}
         """Words that multiply the number before them."""
+        self.measuring = self.units.keys() | self.scales.keys()
         past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
         self.past = frozenset(past).union(words["unchanged_past"].split())
         """Past forms of irregular verbs, as they are written."""
@@ -96,6 +103,7 @@ class Quantity:
     value: float = 0.0  # in the base unit of its kind; below 0 for a version or an address
     size: float = 1.0  # how many of the base unit its unit is
     raw: str  # the key of the number itself
+    about: bool = False  # "about 1,500"
     nouns: frozenset[str] = frozenset()  # keys of the next content words: what is counted
 
 
@@ -115,7 +123,8 @@ class Facts:
 
     def __init__(self, sentence: Sentence) -> None:
         # An answering "No," says of the sentence whether it is so, and denies nothing in it.
-        skipped = 1 if sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"} and 1 in sentence.pauses else 0
+        answers = sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"}
+        skipped = 1 if answers and (1 in sentence.pauses or _ANSWERED.match(sentence.text)) else 0
         self.words = sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
@@ -127,18 +136,26 @@ class Facts:
         for at, word in enumerate(self.keys):
             may_be_one = (is_number(word) or word in english().dated) and (not found or at >= found[-1].end)
             quantity = self._quantity(at) if may_be_one else None
+            last = found[-1] if found else None
+            if (
+                quantity
+                and last
+                and quantity.at == last.end
+                and quantity.kind == last.kind
+                and quantity.size < last.size
+            ):
+                found.pop()  # "2 h 15 min"
+                whole, text = last.value + quantity.value, f"{last.text} {quantity.text}"
+                quantity = replace(quantity, at=last.at, text=text, value=whole)
             found += [] if quantity is None else [quantity]
         return tuple(found)
 
     @Lazy
-    def _measured(self) -> frozenset[int]:
-        worded = {"month", "weekday"}
-        return frozenset(at for one in self.quantities if one.kind not in worded for at in range(one.at, one.end))
-
-    @Lazy
     def content(self) -> frozenset[str]:
-        """Keys of its content words, without numbers."""
-        return frozenset(self._content_between(0, len(self.keys)))
+        """Keys of its content words, without numbers and their units."""
+        measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
+        told = filter(tells, frozenset(self.keys) - english().denying)
+        return frozenset(told).difference(*measured)
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
@@ -161,7 +178,7 @@ class Facts:
         starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
         found, inherited = [], frozenset[str]()
         for start, end in pairwise(starts):
-            own = frozenset(self._content_between(start, end))
+            own = self.content.intersection(keys[start:end])
             negations = tuple(filter(self._denies, range(start, end)))
             found.append(Clause(start=start, end=end, own=own, inherited=inherited, negations=negations))
             inherited |= own
@@ -170,12 +187,6 @@ class Facts:
     def clause_at(self, place: int) -> Clause:
         """The clause with the word at this place."""
         return next(clause for clause in self.clauses if clause.start <= place < clause.end)
-
-    def _content_between(self, start: int, end: int) -> Iterator[str]:
-        denying, measured = english().denying, self._measured
-        for at, word in enumerate(self.keys[start:end], start):
-            if at not in measured and word not in denying and tells(word):
-                yield word
 
     def _key(self, at: int) -> str:
         return self.keys[at] if 0 <= at < len(self.keys) else ""
@@ -219,11 +230,13 @@ class Facts:
         if not is_number(word) and (word != "one" or self._key(at + 1) not in known.units):
             return None
         raw = "1" if word == "one" else word
+        about = not _ABOUT.isdisjoint(map(str.lower, self.words[max(0, at - 2) : at]))
         value, end, size = float(raw) if _PLAIN_NUMBER.fullmatch(raw) else -1.0, at + 1, 1.0
         while self._key(end) in known.scales and self.words[end].isalpha():
             value, end = value * known.scales[self._key(end)], end + 1
+        end += self._key(end) == "degre" and self._key(end + 1) in known.units
         unit = self._key(end)
-        start = at - 1 if at and self.words[at - 1] in _CURRENCIES else at
+        start = at - 1 if at and self.words[at - 1] in _CURRENCIES | _CODES else at
         if start < at:
             kind, size = known.units[self.keys[start]]
         # Not a letter that is a name, and not a sign that belongs to the next number: "Season 2: $20,000".
@@ -232,15 +245,18 @@ class Facts:
             and not (unit in _CURRENCIES and is_number(self._key(end + 1)))
         ):
             (kind, size), end = known.units[unit], end + 1
+            value -= _FREEZING if unit in _FAHRENHEIT else 0
         if not kind and raw in _DAYS and (self._is_month(at - 1) or self._is_month(end + (self._key(end) == "of"))):
             kind = "day of the month"
-        elif not kind and _YEAR.fullmatch(written):
+        elif not kind and not about and _YEAR.fullmatch(written):
             kind = "year"
         last = end + 1 if not kind and is_content(self._key(end) or "the") else end
         text = " ".join(self.words[start:last]).replace(" %", "%")
-        text = text[0] + text[2:] if start < at else text
+        text = text[0] + text[2:] if text[0] in _CURRENCIES else text
         counted = self._counted(end)
-        return Quantity(at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, nouns=counted)
+        return Quantity(
+            at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, about=about, nouns=counted
+        )
 
     def _counted(self, end: int) -> frozenset[str]:
         nouns: list[str] = []
@@ -257,13 +273,18 @@ class Facts:
 
 def same(one: Quantity, other: Quantity) -> bool:
     """True where both say the same amount of the same."""
-    if min(one.value, other.value) < 0:  # a version, an address
+    if min(one.value, other.value) < 0 and not (one.kind and other.kind):  # a version, an address
         return one.raw == other.raw
+    if {one.kind, other.kind} in _COINS:
+        amounts = [each.value * (1 if each.kind in {"cents", "pence"} else 100) for each in (one, other)]
+        return math.isclose(*amounts, rel_tol=_EXACT)
     if one.kind in DATES or other.kind in DATES or one.kind != other.kind:
         return one.raw == other.raw and (one.kind == other.kind or not one.kind or not other.kind)
     if one.value == other.value and not one.kind and "." in one.raw and "." in other.raw:
         return one.raw == other.raw  # versions: 3.10 is not 3.1
-    return math.isclose(one.value, other.value, rel_tol=_CONVERTED if one.size != other.size else _EXACT)
+    is_large = min(one.value, other.value) >= _LARGE and len(one.raw) != len(other.raw)  # "8.3 million"
+    near = _CONVERTED if one.size != other.size else _ROUNDED if is_large else _EXACT
+    return math.isclose(one.value, other.value, rel_tol=_ROUGHLY if one.about or other.about else near)
 
 
 def compared(word: str) -> str:

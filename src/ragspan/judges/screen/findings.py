@@ -19,9 +19,9 @@ from ragspan.text.vocabulary import word_set
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
 _NEAREST = 2
-_ABOUT, _ENOUGH = 0.4, 0.6
-"""The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
+_ENOUGH = 0.75  # the share of a claim's words that a context sentence has to hold before a denial counts
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
+_REASONS = frozenset({"since", "because", "only"})
 _AROUND = 3  # words before and after a denial that it may deny
 
 
@@ -35,7 +35,7 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 def _find_name(claim: Claim) -> Finding | None:
     """A name of which no part stands in a context or the question, nor its initials."""
-    if claim.response.language.capitalises_nouns or not claim.absent:
+    if claim.response.language.capitalises_nouns or not any(claim.words[at][0].isupper() for at in claim.missing):
         return None
     capital = [word[0].isupper() and key in claim.content for word, key in zip(claim.words, claim.keys, strict=True)]
     for is_name, run in groupby(range(len(capital)), capital.__getitem__):
@@ -55,6 +55,8 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
         return True
     if len(name) > 1:
         return bool(claim.index["".join(word[0] for word in name).lower()])
+    if claim.keys[claim.words.index(name[0])] in english().months:
+        return bool(claim.index[name[0][:3].lower()])  # "Mar", which may be another word
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
@@ -83,7 +85,8 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
         context = claim.index.contexts[place.context]
         keys, content = context.sentence(place.sentence).keys, frozenset(context.keys_of(place.sentence))
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
-        if denies and not asked.isdisjoint(content):
+        # A reason of its own, as in "Yes, since 60 is above the limit", is not what the sentence denies.
+        if denies and not asked.isdisjoint(content) and _REASONS.isdisjoint(claim.keys):
             text = claim.index.text_at(place)
             return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
     return None
@@ -113,7 +116,7 @@ def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:
     """Whether one of them denies something near which it has a word of the other, and the other denies nothing."""
     denied, kept = ([at for at, key in enumerate(side.keys) if is_negation(key)] for side in (claim, sentence))
     theirs = content_of(sentence.keys)
-    if bool(denied) == bool(kept) or len(theirs & claim.content) < _ABOUT * len(theirs):
+    if bool(denied) == bool(kept):
         return False
     denying, places, other = (claim.keys, denied, theirs) if denied else (sentence.keys, kept, claim.content)
     return any(not other.isdisjoint(denying[max(0, at - _AROUND) : at + _AROUND + 1]) for at in places)

@@ -29,13 +29,9 @@ UNRELATED = "the contexts have hardly a word of the question"
 _SEARCHED = 0.1  # what a sentence of a short response gains in which nothing is found: its other words are paraphrase
 _STRUCTURED = 0.3
 """What one gains beside paths and values, with which sentences share fewer words and almost no runs of three."""
-_REFUSED = 0.48
-"""The least score of a sentence that says that the contexts hold no answer, if they hold little of the question."""
 _FOUND, _BELOW = 0.1, 0.12
 """The highest score of a sentence with a finding, and how far below the middle a response with one is at least."""
-_MORE_TO_ERR, _USUAL = 0.03, 3  # what a response loses for the logarithm of its sentences, beyond the usual number
-_HARDLY, _ANSWERED = 0.2, 0.75
-"""The share of the question's words below which contexts are about something else, and from which close together they may answer."""
+_HARDLY = 0.2  # the share of the question's words below which contexts are about something else
 _SLOPE = 5.3  # fitted with `Language.middle` by `benchmarks/agreement.py`
 EMPTY = 0.07  # the score of a sentence of which nothing is there
 
@@ -63,11 +59,10 @@ def declined(sentence: str) -> Grade:
 def answer_score(grades: Sequence[Grade], language: Language) -> float:
     """The score of a response from those of its sentences, at least one.
 
-    The worst sentence counts beside the mean: one invention spoils a response that is otherwise copied. So does the number of
-    sentences: the more a response says, the more of it can be wrong.
+    The worst sentence counts beside the mean: one invention spoils a response that is otherwise copied.
     """
     scores = [grade.score for grade in grades]
-    score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores) - _MORE_TO_ERR * math.log(len(scores) / _USUAL)
+    score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
     return min(score, language.middle - _BELOW) if any(grade.findings for grade in grades) else score
 
 
@@ -96,12 +91,15 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     if not content:
         return Grade(sentence=sentence.text)
     together, context = index.best_window([keys[at] for at in content])
+    if not together and claim.content <= language.neutral_keys:  # "The text."
+        return Grade(sentence=sentence.text)
     held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
+    numbers += claim.elsewhere
     finders = () if declines else [find for name, find in FINDERS.items() if unsure is None or name in ALWAYS]
     findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
@@ -124,8 +122,6 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     score = EMPTY + 0.85 * window - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
     score += _SEARCHED * (response.lone and response.is_english and not numbers and not names)
     score += _STRUCTURED * (context is not None and index.contexts[context].structured)
-    if declines and not (response.asked and index.best_window(response.asked)[0] >= _ANSWERED * len(response.asked)):
-        score = max(score, _REFUSED)
     return Grade(
         sentence=sentence.text,
         score=min(score - 0.5, _FOUND) if findings else min(1.0, score),

@@ -138,9 +138,10 @@ class OverlapJudge:
         """
         analysis = self._analysis(record)
         analysis.require_question()
+        analysis.require_each_context()
         return [
             ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
-            for index, share in enumerate(held_shares(analysis.question, analysis.each_context))
+            for index, share in enumerate(held_shares(analysis.question, analysis.index))
         ]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
@@ -149,7 +150,7 @@ class OverlapJudge:
         explanation = "{:.0%} of its words stand in sentences that the response shares most words with"
         shares = [
             conveyed_share(analysis.words, context) if is_useful else 0.0
-            for context, is_useful in zip(analysis.each_context, are_useful(analysis.shared), strict=True)
+            for context, is_useful in zip(analysis.contexts, are_useful(analysis.shared), strict=True)
         ]
         return [
             ContextRating(index=index, value=share, explanation=explanation.format(share))

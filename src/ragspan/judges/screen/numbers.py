@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Place
-from ragspan.judges.screen.facts import DATES, Quantity, same, tells
+from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
-from ragspan.text.vocabulary import word_set
 
-_NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
-_PERIODS = {
-    "year": "12",
-    "month": "12",
-    "week": "7",
-    "daili": "24",
-}  # of which a price or an amount is computed for another
+_WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+_PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0}
+"""Of which a price or an amount is computed for another."""
+_FACTORS = {"twice": 2.0, "radius": 2.0, "diamet": 2.0, "0.5": 0.5}
 _SMALL, _ROUNDING = 10, 1e-6
 _WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
-_EQUATION = re.compile(
-    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
-)
-_SUMMING = word_set(
-    "total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas"
-)
-"""Words of a claim that gives a sum, a difference or a product."""
+_TERM, _SIGN = r"\d[\d,]*(?:\.\d+)?", r"[+*/x\u00d7\u00f7\u00b7\u2212-]"
+_EQUATION = re.compile(rf"(?<![\w.])({_TERM}\s?%?(?:\s?{_SIGN}\s?{_TERM}\s?%?)+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])")
+_SIGNED = re.compile(rf"({_SIGN})?\s?({_TERM})")
+_COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
 
 
 def find_absent_number(claim: Claim) -> Finding | None:
     """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
     for at, key in enumerate(claim.keys):
-        if not (key in claim.absent and is_number(key)) or key in claim.restated:
+        if not is_number(key) or key in claim.restated or not (key in claim.absent or key in claim.elsewhere):
             continue
         quantities = claim.facts.quantities if claim.is_english else ()
         ours = next((one for one in quantities if one.raw == key and one.kind), None)
-        for near in claim.near[:1] if ours else ():
-            for other in near.facts.quantities:
+        for place in claim.closest[:1] if ours else ():
+            for other in claim.index.facts_at(place).quantities:
                 if ours and other.kind == ours.kind:
-                    return Finding(kind="number", response=ours.text, context=other.text, place=near.place)
-        if _TWO_DIGITS.match(claim.words[at]):
-            counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
-            words = " ".join(claim.words[at : at + 2 if counted else at + 1])
+                    return Finding(kind="number", response=ours.text, context=other.text, place=place)
+        if key in claim.absent and _TWO_DIGITS.match(claim.words[at]):
+            counted = (
+                re.escape(claim.words[at + 1]) if is_content("".join(claim.keys[at + 1 : at + 2]) or "the") else ""
+            )
+            written = re.search(rf"{re.escape(claim.words[at])}(?:[ -]?{counted}\b)?", claim.sentence.text)
+            words = written[0] if written else claim.words[at]
             return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
 
@@ -60,13 +57,14 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     """The first quantity of the claim in whose place the context has another; or two that have changed places."""
     if not claim.is_compared or not claim.facts.quantities:
         return None
-    if any(map(is_number, claim.absent)) and not _SUMMING.isdisjoint(claim.keys):
-        return None  # the number may follow from others
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        if not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals):
+        is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
+        if not is_asked and (
+            not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
+        ):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
             return Finding(kind=kind, response=quantity.text, context=rival.text, place=place)
     return None
@@ -80,13 +78,15 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
     around -= {quantity.raw}
     parts, held = [], []
     for near in claim.near:
+        if quantity.kind == "weekday" and _may_be_meant(quantity, near.facts):
+            return None
         reached = frozenset[str]()
         for part in dict.fromkeys(near.facts.parts):
             words = around.intersection(near.facts.keys_of_part(part))
             reached |= words
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
             held += [words] if any(_says(other, quantity) for other in there) else []
-            if near.share >= max(claim.response.enough, _NEAR_BEST * claim.near[0].share):
+            if near.share >= claim.response.enough:
                 parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
     for words, reached, rivals, place in parts:
@@ -97,6 +97,15 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             if (best is None or fits > best[0]) and (not is_known or around <= reached):
                 best = fits, other, place
     return best and best[1:]
+
+
+def _may_be_meant(day: Quantity, facts: Facts) -> bool:
+    """Whether a sentence has a weekday as "Sat", which may be another word, or has days before and after it: "Mon-Fri"."""
+    known, at = english().weekdays, _WEEK.index(day.text[:3].title())
+    written = zip(facts.words, facts.keys, strict=True)
+    days = [_WEEK.index(word[:3].title()) for word, key in written if word in _WEEK or key in known]
+    between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
+    return day.text[:3] in facts.words or any(between)
 
 
 def _says(other: Quantity, quantity: Quantity) -> bool:
@@ -120,11 +129,17 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
 def find_wrong_equation(claim: Claim) -> Finding | None:
     """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
     for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
-        one, other, result = (float(match[at].replace(",", "")) for at in (1, 3, 5))
-        quotient = one / other if other else result
-        values = {"+": one + other, "-": one - other, "\u2212": one - other, "/": quotient, "\u00f7": quotient}
-        value = values.get(match[2], one * other) / (_WHOLE if match[4] or "%" in match[0] else 1)
-        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[5] else 0.0051):
+        total, product, sign, result = 0.0, 0.0, 1.0, float(match[2].replace(",", ""))
+        for operator, digits in _SIGNED.findall(match[1]):
+            number = float(digits.replace(",", ""))
+            if operator in "/\u00f7" and operator:
+                product = product / number if number else math.inf
+            elif operator in {"", "+", "-", "\u2212"}:
+                total, sign, product = total + sign * product, -1.0 if operator in {"-", "\u2212"} else 1.0, number
+            else:
+                product *= number
+        value = (total + sign * product) / (_WHOLE if "%" in match[0] else 1)
+        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[2] else 0.0051):
             return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
     return None
 
@@ -136,27 +151,30 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     in the claim or the question, or both stand in the sentences that the claim rests on. Many at once never follow: too many
     others would make each.
     """
-    if "=" in claim.sentence.text and _EQUATION.search(claim.sentence.text):
+    if "=" in claim.sentence.text and _COMPUTED.search(claim.sentence.text):
         return True
     if not 0 < len(absent) <= _MOST_DERIVED:
         return False
-    own = [*claim.keys, *filter(is_number, claim.response.question), *claim.response.before]
-    held, contexts = [*own], claim.index.contexts
-    for context, at in dict.fromkeys(
-        (context, at + step) for step in (0, -1, 1) for context, at in claim.closest[:_SENTENCES_NEAR]
-    ):
-        held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
     if not all(map(_NUMBER.fullmatch, absent)):
         return False
-    periods = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held[len(own) :]]
-    mine, others, is_share = _values([*own, *periods]), _values([*held, *periods]), "%" in claim.keys
+    held, contexts = list[str](), claim.index.contexts
+    for context, at in dict.fromkeys(
+        (context, at + step) for step in (0, -1, 1) for context, at in claim.resting[:_SENTENCES_NEAR]
+    ):
+        held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
+    factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
+    factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
+    own = _values([*claim.keys, *claim.response.question, *claim.response.before])
+    is_share = "%" in claim.keys
+    mine = [*own, *factors][:_MOST_OPERANDS]
+    others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
 def _values(keys: Iterable[str]) -> list[float]:
-    numbers = (float(key) for key in dict.fromkeys(keys) if _NUMBER.fullmatch(key))
-    return [*islice((number for number in numbers if number), _MOST_OPERANDS)]
+    written = dict.fromkeys(key for key in keys if key[:1].isdigit() and _NUMBER.fullmatch(key))
+    return [number for number in map(float, islice(written, _MOST_OPERANDS)) if number]
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
@@ -164,7 +182,7 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
-        is_free = value >= _SMALL or one in mine
+        is_free = value >= _SMALL or one in mine or not value.is_integer()
         exact = [one + other, one - other] if is_free else []
         about = [one * part / _WHOLE for part in (other, _WHOLE - other, _WHOLE + other)]
         about += [one * other, one / other] if is_free or other in mine else []

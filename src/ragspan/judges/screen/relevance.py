@@ -31,25 +31,25 @@ def rate_coverage(
     the question's own, and how well it is grounded. Of few main words a full response has most. Of many it has some, for other words
     say the same and not all matter: so the more words there are, the milder it is.
     """
+    asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in index.places()]
+    said = [(weight, place, frozenset(index.keys_at(place))) for weight, place in asked]
     weights: defaultdict[str, int] = defaultdict(int)
-    for weight, place in index.ranked(content_of(question), _MOST_RELEVANT):
-        for key in {*index.keys_at(place)}:
+    for weight, _, keys in said:
+        for key in keys:
             weights[key] += weight
-    for context in index.contexts if not weights else ():
-        for key, bits in context.places.items():
-            weights[key] += bits.bit_count()
-    main = sorted(weights, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
+    main = sorted(sorted(weights), key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]  # ties in a fixed order
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
-    index.look_up(missing)
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
-    return float(value ** (1 - (1 - _MILDEST) * beyond)), next(map(index.text_at, index.closest(missing)), "")
+    least_said = max(said, key=lambda one: sum(weights[key] for key in one[2].intersection(missing)), default=None)
+    left_out = index.text_at(least_said[1]) if missing and least_said else ""
+    return float(value ** (1 - (1 - _MILDEST) * beyond)), left_out
 
 
-def shared_with_response(content: frozenset[str], contexts: Sequence[Context]) -> list[float]:
+def shared_with_response(content: frozenset[str], index: Index) -> list[float]:
     """For each context the share of the response's content words that it holds, by their rarity among the contexts, 0..1."""
-    held = [context.places.keys() & content for context in contexts]
+    held, contexts = [content & held for held in index.held], index.contexts
     counts = Counter(chain.from_iterable(held))
     rarity = {key: math.log((len(contexts) + 1) / (counts[key] + 0.5)) for key in content}
     whole = math.fsum(rarity.values())
@@ -66,13 +66,13 @@ def conveyed_share(words: frozenset[str], context: Context) -> float:
     """The share of the content words of a context in sentences most of whose content words are among these, 0..1."""
     sentences = map(context.keys_of, range(len(context)))
     conveyed = sum(len(keys) for keys in sentences if 2 * len(words.intersection(keys)) > len({*keys}))
-    return _share(conveyed, len(context.keys))
+    return _share(conveyed, len(context.keys) - len(context))
 
 
-def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
+def held_shares(question: frozenset[str], index: Index) -> list[float]:
     """For each context the share of the question's content words that it holds, 0..1; 0 if the question has none."""
     words = content_of(question)
-    return [_share(len(context.places.keys() & words), len(words)) for context in contexts]
+    return [_share(len(words & held), len(words)) for held in index.held]
 
 
 def _share(part: float, whole: float) -> float:
