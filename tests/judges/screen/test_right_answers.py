@@ -157,3 +157,17 @@ def test_a_wrong_or_empty_answer_does_not_pass(label, question, context, respons
 @pytest.mark.parametrize(("question", "context", "response"), WRONG)
 def test_another_number_or_date_fails(label, question, context, response):
     assert label(question, context, response) == "fail"
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        "Hello! I am an AI assistant for the city library.",
+        "Hi there! I'm your shop assistant. What can I help you with?",
+        "Hello! How can I help you today?",
+    ],
+)
+def test_a_greeting_states_nothing(greeting):
+    outcome = ragspan.score(question="Hi", contexts=["The library is open on Mondays."], response=greeting)
+
+    assert outcome.outcomes["context_adherence"].reason == "no_claims"
