@@ -45,7 +45,7 @@ def test_the_summary_is_of_the_scores_alone():
 )
 def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, run, line):
     file = io.StringIO()
-    usual = {"outage": None, "table": SimpleNamespace(share_read=lambda row: row / 100)}
+    usual = {"outage": None, "begun": run["done"], "table": SimpleNamespace(share_read=lambda row: row / 100)}
     evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
     with progress_on_stderr(file=file, clock=clock) as display:
         clock.advance(10)

@@ -172,7 +172,7 @@ def pull(
     """
     from ragspan.evaluate.sources import stored_answers, write_labels
 
-    written, unclear = write_labels(output, stored_answers(tool, project, since, name))
+    written, unclear = write_labels(output, stored_answers(tool, project, since, name), name)
     typer.echo(f"{written:,} answers with a label are in {output}")
     if unclear:
         typer.echo(f"{unclear:,} more have a label {name!r} that says neither good nor bad, and no score", err=True)

@@ -45,10 +45,11 @@ def evaluate_table(options: Namespace) -> int:
     try:
         return _evaluate_table(options)
     except KeyboardInterrupt:
-        partial = None if options.output is None else partial_of(options.output)
-        saved = "No scores are saved: with --output FILE a run can be continued later."
-        if partial is not None and partial.exists():
-            saved = f"What is done is saved in {partial}: continue with the same command and --resume."
+        output, saved = options.output, "No scores are saved: with --output FILE a run can be continued later."
+        if output is not None:
+            saved = f"{output} has all rows of a run." if output.exists() else "No row was scored yet."
+            if (partial := partial_of(output)).exists():
+                saved = f"What is done is saved in {partial}: continue with the same command and --resume."
         _tell([f"Stopped. {saved}"])
         return _INTERRUPTED
     finally:
@@ -87,15 +88,15 @@ def _evaluate_table(options: Namespace) -> int:
         _print([found.rate_in_words])
     _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
     if baseline is not None:
-        found_both = compare(evaluation, baseline)
-        _print([*map(str, found_both.metrics), *found_both.cautions])
+        compared = compare(evaluation, baseline)
+        _print([compared.pairing, *map(str, compared.metrics), *compared.cautions])
     if options.report is not None:
         write_report(evaluation, options.report, baseline=baseline, gates=results)
     _tell(f"written: {path}" for path in (options.output, options.report, options.json) if path is not None)
     if options.output is not None and evaluation.has_passing:
         _tell(["some rows failed: the same command with --resume judges only these again"])
     if not evaluation.is_scored:
-        _tell([f"nothing was scored: {evaluation.why_not_scored}"])
+        _tell([f"the judge scored nothing: {evaluation.why_not_scored}"])
         return _NOT_MET
     below = [result.trouble for result in results if result.trouble is not None]
     _tell(f"a gate failed: {line}" for line in below)
