@@ -159,7 +159,7 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     fallbacks = sum(asked.fallbacks.values())
     assert (asked.scored, failed.summary["context_adherence"].scored) == (0, 40)
     assert fallbacks > 0
-    assert not failed.is_scored
+    assert (failed.is_scored, failed.failing > 0) == (False, True)
     assert failed.why_not_scored.endswith(f" {fallbacks}")
     (result,) = check_gates(failed, [Gate(metric="faithfulness", kind="mean", minimum=0.0)])
     assert "nothing was scored" in result.trouble
