@@ -9,9 +9,8 @@ import pytest
 from result_lines import result_lines
 
 from ragspan import installed
-from ragspan.evaluate import ResultFile, evaluate_command
-from ragspan.evaluate.sources import StoredAnswer, write_labels
-from ragspan.exceptions import TableError
+from ragspan.evaluate import ResultFile, evaluate_command, sources
+from ragspan.evaluate.sources import StoredAnswer
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.testing import RecordingEmitter
 
@@ -192,9 +191,9 @@ def test_stopped_before_a_row_was_scored_the_command_says_that(run, table, tmp_p
     assert "with --output FILE a run can be continued" in run(table).stderr
 
 
-def test_labels_of_a_name_that_nobody_used_are_an_error_and_no_table(tmp_path):
+def test_labels_of_a_name_that_nobody_used_are_said_to_be_none(command, tmp_path, monkeypatch):
     answers = [StoredAnswer(record=RagRecord(question="q", contexts=["c"], response="r"))]
-    with pytest.raises(TableError, match="no answer has a label 'corect'"):
-        write_labels(tmp_path / "labels.jsonl", iter(answers), "corect")
+    monkeypatch.setattr(sources, "stored_answers", lambda *_: iter(answers))
+    done = command("labels", "pull", "phoenix", "--project", "p", "--name", "corect", "-o", tmp_path / "labels.jsonl")
 
-    assert not list(tmp_path.iterdir())
+    assert "no answer has a label 'corect' that a person gave: look up its name in phoenix" in done.stderr

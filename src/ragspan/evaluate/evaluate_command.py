@@ -141,10 +141,9 @@ def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
 def agree_with_labels(options: Namespace) -> int:
     """Evaluate the file, and print how well its labels agree with metrics that measure them, or are named; returns the exit code."""
     require_apart({"the table": options.data}, {"--json": options.json})
-    metrics = options.metrics
-    if metrics is None:
-        usual = settings_with().metrics
-        metrics = [metric for metric in MEASURES if metric in usual] or MEASURES[:1]
+    usual = settings_with().metrics
+    measures = [metric for metric in MEASURES if metric in usual] or MEASURES[:1]
+    metrics = measures if options.metrics is None else options.metrics
     columns = {name: getattr(options, name) for name in _SAME if name in options}
     evaluation = evaluate(options.data, metrics, **columns, judge_share=1.0, progress=True)
     _tell_bad_rows(evaluation)

@@ -225,8 +225,7 @@ def progress_on_stderr(
             if status is None and now - shown < _LINE_PAUSE:
                 return
             shown = now
-            share = run.table.share_read(run.begun)
-            words = counted(done, "row", grouped=True)
+            share, words = run.table.share_read(run.begun), counted(done, "row", grouped=True)
             words += "" if share is None else f" ({share * done / max(run.begun, 1):.0%})"
             if run.outage is not None:
                 words += f" · {run.outage}"
