@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from documentation_answers import answered_questions
-from ragspan import RagRecord, RetrievedContext
-from ragspan.evaluate import evaluate
+from ragspan import RagRecord, RetrievedContext, Score
+from ragspan.evaluate import EvaluatedRow, Evaluation, evaluate
 from ragspan.evaluate.report import write_report
 from ragspan.judges import OverlapJudge
 
@@ -98,6 +98,24 @@ def test_failing_answers_are_chosen_by_a_column_and_by_text_and_paged(opened, re
     if len(failing) > len(first):
         page.get_by_role("button", name="Later").click()
         assert not set(shown_rows(page)) & set(first)
+
+
+def test_answers_without_a_label_are_chosen_by_the_filter(opened, tmp_path):
+    values = [Score(value=0.1, threshold=0.5), Score(value=0.9, threshold=0.5), Score(value=0.45)]
+    rows = [
+        EvaluatedRow(row=row, record=RagRecord(question="q", contexts=["c"], response="r"), outcomes={"a": value})
+        for row, value in enumerate(values, 1)
+    ]
+    evaluation = Evaluation(metrics=("a",), stream=lambda: iter(rows))
+    for row in rows:
+        evaluation.add(row)
+    write_report(evaluation, tmp_path / "report.html")
+    page = opened(tmp_path / "report.html").page
+
+    assert shown_rows(page) == [1]
+    choice(page, "column").select_option(label="without a label")
+    assert shown_rows(page) == [3]
+    assert choice(page, "value").locator("option").all_inner_texts() == ["any", "a (1)"]
 
 
 def test_a_table_is_sorted_by_a_column(opened, report):

@@ -79,6 +79,12 @@ def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(run, table, tmp
     assert figures["missing_labels"] > 50
 
 
+def test_a_metric_without_verdicts_is_said_to_lack_them_and_not_labels(run, table):
+    done = run(table(people), "--metrics", "context_utilization")
+
+    assert "and a metric by which responses pass or fail" in done.stdout
+
+
 def test_rows_without_a_label_count_for_the_share_of_failures(table):
     draw = random.Random(1)
     chosen = set(draw.sample(range(60), 30))

@@ -9,7 +9,7 @@ import pytest
 from result_lines import result_lines
 
 from ragspan import installed
-from ragspan.evaluate import ResultFile, evaluate_command
+from ragspan.evaluate import ResultFile, evaluate_command, sources
 from ragspan.evaluate.sources import StoredAnswer
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.testing import RecordingEmitter
@@ -132,6 +132,7 @@ def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(
 
     assert f"written: {report}\n" in done.stderr
     for one in (done, bare):
+        assert "3 answers are in both runs, paired by record id; left out: 0 only in this run" in one.stdout
         assert "faithfulness: 0.500, and 0.500 in the baseline: no clear difference (over 2 of both" in one.stdout
 
 
@@ -159,3 +160,40 @@ def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatc
     assert done.exit_code == 0, done.output
     assert "the scores of 3 answers go to phoenix" in done.stderr
     assert [(one.span, one.outcomes["faithfulness"].value) for one in emitter.scored] == [(span, 1.0) for span in spans]
+
+
+def test_a_baseline_that_is_some_other_table_is_told_from_a_result(run, table, write_jsonl):
+    done = run(table, "--compare", write_jsonl([{"question": "q"}]))
+
+    assert done.exit_code == 2
+    assert "ragspan evaluate --output writes one" in done.stderr
+    assert "delete" not in done.stderr
+
+
+def test_a_run_that_cannot_be_continued_says_in_plain_words_what_differs(run, table, tmp_path):
+    options = ("--output", tmp_path / "r.jsonl", "--resume", "--metrics")
+    run(table, *options, "context_adherence")
+    refused = run(table, *options, "faithfulness", "--limit", 1)
+
+    assert "metrics was name: context_adherence, judge: overlap, prompts none" in refused.stderr
+    assert "limit was none and is 1" in refused.stderr
+    assert not set("[]{}") & set(refused.stderr)
+
+
+def test_stopped_before_a_row_was_scored_the_command_says_that(run, table, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate_command, "evaluate", stopped)
+    done = run(table, "--output", tmp_path / "r.jsonl")
+
+    assert (done.exit_code, done.stderr) == (130, "Stopped. No row was scored yet.\n")
+    assert "with --output FILE a run can be continued" in run(table).stderr
+
+
+def test_labels_of_a_name_that_nobody_used_are_said_to_be_none(command, tmp_path, monkeypatch):
+    answers = [StoredAnswer(record=RagRecord(question="q", contexts=["c"], response="r"))]
+    monkeypatch.setattr(sources, "stored_answers", lambda *_: iter(answers))
+    done = command("labels", "pull", "phoenix", "--project", "p", "--name", "corect", "-o", tmp_path / "labels.jsonl")
+
+    assert "no answer has a label 'corect' that a person gave: look up its name in phoenix" in done.stderr

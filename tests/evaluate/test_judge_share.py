@@ -10,6 +10,8 @@ from result_lines import result_lines
 
 from ragspan.evaluate import ResultFile, evaluate
 from ragspan.evaluate.gates import Gate, check_gates
+from ragspan.evaluate.label_agreement import agreement
+from ragspan.evaluate.report.answers import show_failing
 from ragspan.evaluate.rows import RowWriter, partial_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
@@ -89,6 +91,24 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     assert lowest.trouble.endswith("by the embedded judge")
 
 
+def test_labels_and_failing_answers_are_compared_with_one_judge_only(asked_judge):
+    rows = [
+        {"id": f"r{at}", "question": one.question, "contexts": [text.text for text in one.contexts]}
+        | {"answer": one.response, "label": "pass" if one.record_id[-1] == "0" else "fail"}
+        for at, one in enumerate(some_answers(120))
+    ]
+    mixed = evaluate(rows, "context_adherence", judge=asked_judge, judge_share=0.2, label_column="label")
+    embedded = evaluate(rows, "context_adherence", judge=OverlapJudge(), label_column="label")
+
+    assert any(row.failing and row.asked for row in mixed.all_rows())
+    found, alone = agreement(mixed), agreement(embedded)
+    assert (found.metrics, found.failures) == (alone.metrics, alone.failures)
+    assert "context_adherence by the embedded judge alone fails" in found.rate_in_words
+    assert "embedded" not in alone.rate_in_words
+    assert (mixed.failing, mixed.labelled) == (embedded.failing, embedded.labelled)
+    assert show_failing(mixed)["documents"] == show_failing(embedded)["documents"]
+
+
 def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(asked_judge):
     evaluation = evaluate(some_answers(60), [ContextAdherence(asked_judge)], judge_share=0.2)
 
@@ -139,7 +159,7 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     fallbacks = sum(asked.fallbacks.values())
     assert (asked.scored, failed.summary["context_adherence"].scored) == (0, 40)
     assert fallbacks > 0
-    assert not failed.is_scored
+    assert (failed.is_scored, failed.failing > 0) == (False, True)
     assert failed.why_not_scored.endswith(f" {fallbacks}")
     (result,) = check_gates(failed, [Gate(metric="faithfulness", kind="mean", minimum=0.0)])
     assert "nothing was scored" in result.trouble

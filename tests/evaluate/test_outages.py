@@ -130,7 +130,8 @@ def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"), [(["evaluate"], "nothing was scored: "), (["agree", "--label-column", "label"], "has a score: ")]
+    ("words", "told"),
+    [(["evaluate"], "the judge scored nothing: "), (["agree", "--label-column", "label"], "has a score: ")],
 )
 def test_where_nothing_is_scored_the_command_fails_and_says_why_once(
     command, fake_openai, monkeypatch, tmp_path, words, told

@@ -13,6 +13,7 @@ from programs import run_python
 
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.rows import RowWriter, partial_of
+from ragspan.exceptions import TableError
 
 ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} for number in range(8)]
 ROWS[2] = ROWS[5] = ROWS[6] = "no row"
@@ -78,6 +79,27 @@ def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, t
         run(output, resume=True)
 
         assert output.read_bytes() == whole
+
+
+def test_a_refused_continuation_leaves_no_copy_and_changes_nothing(length_metric, tmp_path):
+    output, others = tmp_path / "r.jsonl", [{**ROWS[0], "answer": "other"}]
+    evaluate([ROWS[0]], [length_metric], output=output)
+    before = output.read_bytes()
+    with pytest.raises(TableError, match="row 1 is not what it was"):
+        evaluate(others, [length_metric], output=output, resume=True)
+
+    assert (output.read_bytes(), partial_of(output).exists()) == (before, False)
+    assert evaluate(others, [length_metric], output=output).rows == 1
+
+
+def test_columns_that_a_resumed_run_adds_are_in_its_file_and_earlier_ones_stay(length_metric, tmp_path):
+    rows = [{**ROWS[row], "model": f"m{row}", "team": "t"} for row in (0, 1)]
+    for by in ("team", "model"):
+        evaluation = evaluate(rows, [length_metric], by=by, output=tmp_path / "r.jsonl", resume=True)
+
+    assert [row.record.metadata for row in evaluation.all_rows()] == [
+        {"team": "t", "model": f"m{row}"} for row in (0, 1)
+    ]
 
 
 def test_only_the_owner_may_read_the_rows(run, tmp_path):

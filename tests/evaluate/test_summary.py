@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from ragspan.evaluate import Evaluation
+from ragspan.evaluate.evaluation import headline
 from ragspan.evaluate.running import progress_on_stderr
 from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import NotApplicable, Score
+from ragspan.usage import Usage
 
 
 def summary_of(*values, reasons=(), label=None, threshold=None):
@@ -32,6 +34,15 @@ def test_the_summary_is_of_the_scores_alone():
     assert (summary.passed, summary.threshold) == (3, 0.8)
 
 
+def test_the_cost_of_a_resumed_run_says_that_the_earlier_one_is_in_it():
+    spent = Usage(requests=8, input_tokens=100, usd=0.5)
+
+    assert headline(Evaluation(metrics=(), rows=2, resumed=2, usage=spent)).endswith(
+        "$0.5000, the earlier run's included"
+    )
+    assert headline(Evaluation(metrics=(), rows=2, usage=spent)).endswith("100 tokens, $0.5000")
+
+
 # Progress -------------------------------------------------------------------------------------------------------------
 
 
@@ -41,11 +52,12 @@ def test_the_summary_is_of_the_scores_alone():
         ({"done": 50}, "50 rows (50%) · 5.0 rows/s\n"),
         ({"done": 50, "outage": "waiting for the judge"}, "50 rows (50%) · waiting for the judge\n"),
         ({"done": 50, "resumed": 50}, "50 rows (50%)\n"),
+        ({"done": 0, "begun": 50, "outage": "waiting"}, "0 rows (0%) · waiting\n"),
     ],
 )
 def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, run, line):
     file = io.StringIO()
-    usual = {"outage": None, "table": SimpleNamespace(share_read=lambda row: row / 100)}
+    usual = {"outage": None, "begun": run["done"], "table": SimpleNamespace(share_read=lambda row: row / 100)}
     evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
     with progress_on_stderr(file=file, clock=clock) as display:
         clock.advance(10)

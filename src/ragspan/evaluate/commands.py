@@ -174,5 +174,7 @@ def pull(
 
     written, unclear = write_labels(output, stored_answers(tool, project, since, name))
     typer.echo(f"{written:,} answers with a label are in {output}")
+    if not written + unclear:
+        typer.echo(f"no answer has a label {name!r} that a person gave: look up its name in {tool}", err=True)
     if unclear:
         typer.echo(f"{unclear:,} more have a label {name!r} that says neither good nor bad, and no score", err=True)

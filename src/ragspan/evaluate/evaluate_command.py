@@ -45,10 +45,11 @@ def evaluate_table(options: Namespace) -> int:
     try:
         return _evaluate_table(options)
     except KeyboardInterrupt:
-        partial = None if options.output is None else partial_of(options.output)
-        saved = "No scores are saved: with --output FILE a run can be continued later."
-        if partial is not None and partial.exists():
-            saved = f"What is done is saved in {partial}: continue with the same command and --resume."
+        output, saved = options.output, "No scores are saved: with --output FILE a run can be continued later."
+        if output is not None:
+            saved = f"{output} has all rows of a run." if output.exists() else "No row was scored yet."
+            if (partial := partial_of(output)).exists():
+                saved = f"What is done is saved in {partial}: continue with the same command and --resume."
         _tell([f"Stopped. {saved}"])
         return _INTERRUPTED
     finally:
@@ -87,15 +88,15 @@ def _evaluate_table(options: Namespace) -> int:
         _print([found.rate_in_words])
     _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
     if baseline is not None:
-        found_both = compare(evaluation, baseline)
-        _print([*map(str, found_both.metrics), *found_both.cautions])
+        compared = compare(evaluation, baseline)
+        _print([compared.pairing, *map(str, compared.metrics), *compared.cautions])
     if options.report is not None:
         write_report(evaluation, options.report, baseline=baseline, gates=results)
     _tell(f"written: {path}" for path in (options.output, options.report, options.json) if path is not None)
     if options.output is not None and evaluation.has_passing:
         _tell(["some rows failed: the same command with --resume judges only these again"])
     if not evaluation.is_scored:
-        _tell([f"nothing was scored: {evaluation.why_not_scored}"])
+        _tell([f"the judge scored nothing: {evaluation.why_not_scored}"])
         return _NOT_MET
     below = [result.trouble for result in results if result.trouble is not None]
     _tell(f"a gate failed: {line}" for line in below)
@@ -140,10 +141,9 @@ def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
 def agree_with_labels(options: Namespace) -> int:
     """Evaluate the file, and print how well its labels agree with metrics that measure them, or are named; returns the exit code."""
     require_apart({"the table": options.data}, {"--json": options.json})
-    metrics = options.metrics
-    if metrics is None:
-        usual = settings_with().metrics
-        metrics = [metric for metric in MEASURES if metric in usual] or MEASURES[:1]
+    usual = settings_with().metrics
+    measures = [metric for metric in MEASURES if metric in usual] or MEASURES[:1]
+    metrics = measures if options.metrics is None else options.metrics
     columns = {name: getattr(options, name) for name in _SAME if name in options}
     evaluation = evaluate(options.data, metrics, **columns, judge_share=1.0, progress=True)
     _tell_bad_rows(evaluation)

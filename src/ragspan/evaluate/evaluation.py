@@ -50,9 +50,9 @@ class Evaluation:
     failures: dict[str, str] = field(default_factory=dict)
     """What failures said, by their type: the first of each."""
     labelled: int = 0
-    """Rows that pass or fail at least one metric."""
+    """Rows that pass or fail at least one metric; by the embedded judge, where another is asked about a share of the rows."""
     failing: int = 0
-    """Rows that fail at least one metric."""
+    """Of these, the rows that fail at least one metric."""
     judged: Counter[str] = field(default_factory=Counter)
     """Rows that have a score of each judge, by its name with the version of its prompts."""
     source: str | None = None
@@ -88,9 +88,9 @@ class Evaluation:
                 self.bad_rows.append(done)
             return
         self.rows += 1
-        scores = done.scores.values()
-        self.labelled += any(one.label for one in scores)
-        self.failing += bool(done.failing)
+        scores, told = done.scores.values(), {one.label for one in done.of_one_judge.values()}
+        self.labelled += bool(told - {None})
+        self.failing += "fail" in told
         if done.label is not None:
             self.labels[done.row] = done.label
         judges = {named_judge(one) for one in scores} | {one.screen.judge for one in scores if one.screen}
@@ -218,11 +218,12 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     yield figures
     yield from _groups(evaluation)
     yield from share_lines(evaluation)
-    if with_worst and evaluation.failing:
-        failing: dict[str | None, EvaluatedRow] = {}  # each response once
+    failing: dict[str | None, EvaluatedRow] = {}  # each response once
+    if with_worst and (evaluation.failing or evaluation.judge_share):
         rows = (row for row in evaluation.all_rows() if row.failing)
         for row in heapq.nsmallest(_WORST_KEPT, rows, key=lambda row: row.badness):
             failing.setdefault(row.record.response, row)
+    if failing:
         yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
         for row in list(failing.values())[:_WORST_SHOWN]:
             yield from row.described(*row.failing)
@@ -295,4 +296,5 @@ def headline(evaluation: Evaluation) -> str:
     if usage.requests:
         tokens = usage.input_tokens + usage.output_tokens
         text += f"; {counted(usage.requests, 'request', grouped=True)}, {tokens:,} tokens"
-    return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
+    text += f", ${usage.usd:.4f}" if usage.usd is not None else ""
+    return text + (", the earlier run's included" if evaluation.resumed and usage.requests else "")

@@ -125,5 +125,4 @@ def _reached(kind: Kind, summary: MetricSummary) -> tuple[float | None, str]:
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
     """The rows with the lowest scores of a metric, in lines."""
-    for row in evaluation.worst_by(metric)[:3]:
-        yield from (line.plain for line in row.described(metric))
+    return (line.plain for row in evaluation.worst_by(metric)[:3] for line in row.described(metric))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ragspan.evaluate.evaluation import Evaluation, text_table
 from ragspan.evaluate.summaries import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels, wilson_interval
-from ragspan.outcomes import Label, Score
+from ragspan.outcomes import Label
 
 _CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
@@ -61,18 +61,22 @@ class LabelAgreement:
     """The first is the measure by which the rate of responses without a label is estimated."""
     failures: RateEstimate | None
     """How many of all rows that the measure scored fail by the label; None with few labels, or where it has no threshold."""
+    is_embedded: bool
+    """Whether the scores are the embedded judge's, because another is asked about a share of the rows."""
 
     @property
     def rate_in_words(self) -> str:
         """The share of responses that fail by the label, in a line."""
         rate = self.failures
         if rate is None:
-            return f"How many responses fail by the label {self.label!r} cannot be said: it takes {LEAST_LABELS} labels at least"
+            needed = f"it takes {LEAST_LABELS} labels at least, and a metric by which responses pass or fail"
+            return f"How many responses fail by the label {self.label!r} cannot be said: {needed}"
         # Where all responses have a label the share is counted, and has no interval.
+        by = " by the embedded judge" if self.is_embedded else ""
         interval = f" ({rate.lower:.1%} to {rate.upper:.1%})" if rate.labels < rate.answers else ""
         return (
             f"By the label {self.label!r} {rate.value:.1%} of the {rate.answers:,} responses fail{interval},"
-            f" from {rate.labels:,} labels; {self.metrics[0].metric} alone fails {rate.by_metric:.1%}"
+            f" from {rate.labels:,} labels; {self.metrics[0].metric}{by} alone fails {rate.by_metric:.1%}"
         )
 
     def parts(self) -> Iterator[Any]:
@@ -95,25 +99,22 @@ def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreeme
     compared = [*measures, *others] if with_all or not measures else measures
     scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {metric: [] for metric in compared}
     for row in evaluation.all_rows() if labels else ():
-        for metric in compared:
-            if isinstance(score := row.outcomes.get(metric), Score):
+        for metric, score in row.of_one_judge.items():
+            if metric in scores:
                 scores[metric].append((labels.get(row.row), score.value, score.label))
-    agreeing = []
-    for metric, found in scores.items():
-        labelled = [(good, value, told) for good, value, told in found if good is not None]
-        if labelled:
-            agreeing.append(_agreement(metric, labelled))
+    labelled = {metric: [one for one in found if one[0] is not None] for metric, found in scores.items()}
+    agreeing = [_agreement(metric, found) for metric, found in labelled.items() if found]
     if not agreeing:
         return None
     strata = {True: Stratum(), False: Stratum()}
     for good, _, told in scores[agreeing[0].metric]:
         strata[told == "fail"] += Stratum(answers=1, labels=good is not None, failing=good is False)
-    has_labels = evaluation.summary[agreeing[0].metric].labelled > 0
-    rate = rate_by_labels(failing=strata[True], passing=strata[False]) if has_labels else None
-    return LabelAgreement(label=evaluation.label_name, metrics=agreeing, failures=rate)
+    measure, name = evaluation.summary[agreeing[0].metric], evaluation.label_name
+    rate = rate_by_labels(failing=strata[True], passing=strata[False]) if measure.labelled else None
+    return LabelAgreement(label=name, metrics=agreeing, failures=rate, is_embedded=measure.asked is not None)
 
 
-def _agreement(metric: str, labelled: Sequence[tuple[bool, float, Label | None]]) -> MetricAgreement:
+def _agreement(metric: str, labelled: Sequence[tuple[bool | None, float, Label | None]]) -> MetricAgreement:
     values = {wanted: [value for good, value, _ in labelled if good is wanted] for wanted in (True, False)}
     ranked = auroc(values[True], values[False])
     # Only a score that passes or fails says what a label says.

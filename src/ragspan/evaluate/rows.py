@@ -25,10 +25,11 @@ import msgspec
 
 from ragspan.evaluate.written_files import replacing
 from ragspan.exceptions import TableError
+from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.metrics import JudgedContext
 from ragspan.metrics.metric import Metric
-from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
@@ -62,6 +63,15 @@ class EvaluatedRow:
     def scores(self) -> dict[str, Score]:
         """By metric, without the metrics that have none."""
         return {name: outcome for name, outcome in self.outcomes.items() if isinstance(outcome, Score)}
+
+    @property
+    def of_one_judge(self) -> dict[str, Score | ScreenScore]:
+        """The scores for figures over all rows: where a judge is asked about a share of them, the embedded judge's."""
+        return {
+            name: score.screen or score
+            for name, score in self.scores.items()
+            if self.asked is None or score.screen or score.fallback or score.judge in {None, EMBEDDED}
+        }
 
     @property
     def label_word(self) -> str | None:
@@ -107,9 +117,9 @@ class BadRow:
         return f"row {self.row}: {self.reason}"
 
 
-def named_judge(score: Score) -> str | None:
+def named_judge(score: Score | ScreenScore) -> str | None:
     """Who gave the score, with the version of the prompts."""
-    return f"{score.judge} (prompts {score.prompt_version})" if score.prompt_version else score.judge
+    return f"{score.judge} (prompts {version})" if (version := getattr(score, "prompt_version", None)) else score.judge
 
 
 class ResultFile:
@@ -136,8 +146,7 @@ class ResultFile:
             return
         _run_of(self.path)
         try:
-            for line in _Lines(self.path):
-                yield _row_of(line)
+            yield from map(_row_of, _Lines(self.path))
         except (LookupError, TypeError, ValueError) as error:
             raise error if isinstance(error, TableError) else _unreadable(self.path) from None
 
@@ -161,7 +170,7 @@ class RowWriter(ResultFile):
         run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
         self._header = json.dumps({RUN: run}).encode() + b"\n"
         self._file: FileIO | None = None
-        self._output = output
+        self._output, self._is_copy = output, False
         self.last_row = 0
         """The last row of the earlier run."""
         if output is None:
@@ -173,7 +182,7 @@ class RowWriter(ResultFile):
         super().__init__(partial_of(output))
         earlier = self.path
         if output.exists() and output.stat().st_size:
-            _run_of(output)  # nothing that is not ours is replaced
+            _run_of(output, "give another name, or delete it")  # nothing that is not ours is replaced
             if resume and not self.path.exists():
                 earlier = output
         if not earlier.exists():
@@ -187,8 +196,10 @@ class RowWriter(ResultFile):
         before = _run_of(earlier) if lines.end else run
         changes = [f"{name} was {before.get(name)} and is {run[name]}" for name in run if before.get(name) != run[name]]
         if changes:
-            raise TableError(f"{earlier} is of another run, so it cannot be continued: {'; '.join(changes)}")
-        if earlier is output:
+            plain = re.sub("[][{}'\"]", "", "; ".join(changes)).replace("None", "none")
+            raise TableError(f"{earlier} is of another run, so it cannot be continued: {plain}")
+        self._is_copy = earlier is output
+        if self._is_copy:
             shutil.copy(output, self.path)
         self.last_row = max(len(lines.offsets) - 1, 0)
         os.truncate(self.path, lines.end)  # without what was half written
@@ -233,11 +244,17 @@ class RowWriter(ResultFile):
                 yield row
                 row = next(rows, None)
             if not isinstance(row, EvaluatedRow) or (row.row, _texts(row)) != (done.row, _texts(done)):
+                if self._is_copy:
+                    self.path.unlink()
                 raise TableError(
                     f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
                 )
-            record = replace(row.record, record_id=done.record.record_id)
-            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked)
+            metadata = {**done.record.metadata, **row.record.metadata}
+            record = replace(row.record, record_id=done.record.record_id, metadata=metadata)
+            row = replace(row, record=record, outcomes=done.outcomes, asked=done.asked)
+            if metadata != done.record.metadata or row.label not in {None, done.label}:
+                self.add(row)  # with the columns that are new
+            yield row
 
 
 def _described(metric: Metric) -> dict[str, Any]:
@@ -344,7 +361,7 @@ def _row_of(line: bytes) -> EvaluatedRow:
     )
 
 
-def _run_of(path: Path) -> dict[str, Any]:
+def _run_of(path: Path, advice: str = "ragspan evaluate --output writes one") -> dict[str, Any]:
     """What the first line says of the run."""
     try:
         with path.open("rb") as file:
@@ -355,11 +372,9 @@ def _run_of(path: Path) -> dict[str, Any]:
     except (ValueError, LookupError, TypeError):
         is_ours = False
     if not is_ours:
-        raise _unreadable(path)
+        raise _unreadable(path, advice)
     return dict(run)
 
 
-def _unreadable(path: Path) -> TableError:
-    return TableError(
-        f"{path} is not a file of rows that this version of ragspan wrote, or was damaged: give another name, or delete it"
-    )
+def _unreadable(path: Path, advice: str = "evaluate anew") -> TableError:
+    return TableError(f"{path} is not a file of rows that this version of ragspan wrote, or was damaged: {advice}")

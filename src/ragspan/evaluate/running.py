@@ -70,6 +70,7 @@ class Run:
     """Called now and then."""
     stop: threading.Event
     """Once it is set, the run ends."""
+    begun: int = 0  # rows that were read
     outage: str | None = None
     """Which judge is waited for, and why."""
     _answered: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -157,6 +158,7 @@ class Run:
         try:
             for row in chain(rows, [None]):
                 if row is not None:
+                    self.begun += 1
                     waiting.append((row, asyncio.create_task(self._judged(engine, row))))
                     await asyncio.sleep(0)  # which begins it, and lets others look at the time
                 while waiting and (row is None or len(waiting) >= max_rows or waiting[0][1].done()):
@@ -223,8 +225,8 @@ def progress_on_stderr(
             if status is None and now - shown < _LINE_PAUSE:
                 return
             shown = now
-            share = run.table.share_read(done)
-            words = counted(done, "row", grouped=True) + ("" if share is None else f" ({share:.0%})")
+            share, words = run.table.share_read(run.begun), counted(done, "row", grouped=True)
+            words += "" if share is None else f" ({share * done / max(run.begun, 1):.0%})"
             if run.outage is not None:
                 words += f" · {run.outage}"
             elif done > evaluation.resumed:

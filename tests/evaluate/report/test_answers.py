@@ -75,3 +75,23 @@ def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_b
         "judge": ["overlap"],
         "word of the question": ["parking"],
     }
+
+
+def test_answers_with_a_score_and_no_verdict_come_after_the_failing_ones(answered, evaluation_of):
+    values = [0.9, Score(value=0.45), 0.1]
+    found = show_failing(evaluation_of(answered(row, {"a": value}) for row, value in enumerate(values, 1)))
+    rank = show_failing(evaluation_of(answered(row, {"a": Score(value=0.5)}) for row in range(1, 50)))
+
+    states = [(answer["row"], answer["scores"][0]["state"]) for answer in found["answers"]]
+    assert states == [(3, "fail"), (2, "scored")]
+    assert len(rank["answers"]) == 20, "a metric without a threshold leaves nothing open"
+
+
+def test_a_word_of_few_answers_is_left_out_and_a_long_document_shows_that_it_was_cut(answered, evaluation_of):
+    rows = [answered(row, {"a": 0.1}, question="Parking?", contexts=["word " * 30]) for row in range(1, 3)]
+    rows += [answered(row, {"a": 0.9}, contexts=["other"]) for row in range(3, 20)]
+    found = show_failing(evaluation_of(rows))
+
+    assert found["topics"] == []
+    (document,) = found["documents"]
+    assert (len(document["name"]), document["name"][-1]) == (60, "…")

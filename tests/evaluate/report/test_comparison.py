@@ -49,14 +49,25 @@ def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of)
 
 
 def test_without_ids_in_common_rows_are_paired_by_number(run_of):
-    compared = compare(run_of([0.9, 0.2]), run_of([0.8, 0.2], ids=["x", "y"]))
+    compared = compare(run_of([0.9, 0.2, 0.1]), run_of([0.8, 0.2], ids=["x", "y"]))
 
-    assert (compared.paired_by, compared.in_both) == ("row number", 2)
+    assert compared.pairing.startswith(
+        "2 answers are in both runs, paired by row number and question; left out: 1 only in"
+    )
 
 
-def test_different_judges_are_a_caution(run_of):
+def test_answers_of_other_tables_are_not_paired(answered, evaluation_of, run_of):
+    asked_else = evaluation_of([answered(1, {"faithfulness": 0.1}, question="Who?")])
+    for run, baseline in [(run_of([0.9]), asked_else), (run_of([0.9], ids=["g1"]), run_of([0.1], ids=["r1"]))]:
+        compared = compare(run, baseline)
+        assert (compared.in_both, compared.metrics[0].verdict) == (0, "nothing to compare")
+        assert compared.pairing.startswith("nothing to compare: no answer of both runs has the same ")
+
+
+def test_different_judges_are_a_caution_and_get_no_verdict(run_of):
     run, baseline = (run_of([Score(value=0.5, judge="gpt", prompt_version=version)]) for version in "21")
     (caution,) = compare(run, baseline).cautions
+    assert compare(run, baseline).metrics[0].verdict == "judged differently"
 
     assert caution.startswith("faithfulness was judged by gpt (prompts 2) here and by gpt (prompts 1) in the baseline")
     assert compare(run, run).cautions == ()

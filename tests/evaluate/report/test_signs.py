@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan import NotApplicable
+from ragspan import NotApplicable, Score
 from ragspan.evaluate.report import signs_of
-from ragspan.outcomes import MetricFailure
+from ragspan.outcomes import Cause, MetricFailure
 
 ABSENT, FAILED = NotApplicable(reason="no_contexts"), MetricFailure(error_type="timeout", message="too slow")
 
@@ -45,6 +45,24 @@ def test_metrics_with_the_same_figures_share_a_sign_and_the_gravest_come_first(a
 
     assert [sign.metrics for sign in found if sign.title == "most answers fail"] == [("a", "b")]
     assert [sign.level for sign in found] == sorted((sign.level for sign in found), reverse=False)
+
+
+def test_a_metric_that_fails_as_many_is_named_beside_the_first(answered, evaluation_of):
+    (sign,) = signs_of(
+        evaluation_of([answered(row, {"a": 0.9 * (row > 1), "b": 0.9 * (row > 1)}) for row in range(1, 9)])
+    )
+
+    assert (sign.title, sign.figures) == ("Begin with a", "1 of 8 answers fail it (12%); as many fail b.")
+
+
+def test_a_cause_behind_a_fifth_of_the_failing_answers_is_a_sign(signs):
+    def failing(cause):
+        return Score(value=0.1, threshold=0.5, causes=(Cause(claim="c", kind=cause),))
+
+    kinds = ["lost_before_prompt", "cut", *["unsupported"] * 8]
+    sign = signs(*map(failing, kinds), 0.9)["documents that were found did not reach the model"]
+    assert sign.figures == "Of 10 failing answers: lost before prompt 1, cut 1."
+    assert "documents that were found did not reach the model" not in signs(*map(failing, kinds[1:]))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ _VERY_LOW = 0.75
 _FEW_PASS = 0.4
 """With a smaller share of answers that pass, most answers fail by more than chance and a strict judge explain."""
 _MANY_FAIL = 0.2
-"""A metric that so many answers fail is of high risk."""
+"""A metric that so many answers fail is of high risk, and so is what is behind so many of the failing ones."""
 _MANY_NOT_SCORED, _MANY_FAILURES = 0.2, 0.02
 """Of all answers; a metric that failed, where it should have had a score, is a fault in the judging."""
 _SMALLEST_GROUP, _CLEARLY_WORSE = 10, 0.1
@@ -63,13 +63,12 @@ def write_report(
     """
     title = "RAG evaluation" + (f" of {evaluation.source}" if evaluation.source else "")
     agreed = agreement(evaluation)
-    guides = {metric: guide_of(metric) for metric in evaluation.metrics}
     earlier = baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source
     content = {
         "title": title,
         "figures": evaluation.figures() | {"bad_rows": []},
         "why_not_scored": None if evaluation.is_scored else evaluation.why_not_scored,
-        "questions": {metric: guide.question for metric, guide in guides.items() if guide is not None},
+        "questions": {metric: guide.question for metric in evaluation.metrics if (guide := guide_of(metric))},
         "share": share_lines(evaluation),
         "gates": [{"text": one.trouble or str(one.gate), "held": one.trouble is None} for one in gates],
         "agreement": agreed,
@@ -110,9 +109,8 @@ class Sign:
 
     level: Literal["high", "notice"]
     title: str
-    """A few words."""
     figures: str
-    """The figures behind it, as a sentence."""
+    """Those behind it, as a sentence."""
     advice: str | None = None
     """What to look at."""
     metrics: tuple[str, ...] = ()
@@ -125,7 +123,7 @@ def signs_of(evaluation: Evaluation) -> list[Sign]:
     for summary in evaluation.summary.values():
         for sign in _of_metric(summary):
             found.setdefault(sign, []).append(summary.metric)
-    signs = [replace(sign, metrics=tuple(metrics)) for sign, metrics in found.items()]
+    signs = (replace(sign, metrics=tuple(metrics)) for sign, metrics in found.items())
     return sorted(signs, key=lambda sign: sign.level != "high")
 
 
@@ -138,7 +136,9 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
     by = "" if worst.asked is None else " by the embedded judge"
     if worst.failing:
         share = worst.failing / worst.labelled
-        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); no metric fails more."
+        equal = [one.metric for one in evaluation.summary.values() if one.failing == worst.failing and one is not worst]
+        others = f"as many fail {' and '.join(equal)}" if equal else "no metric fails more"
+        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); {others}."
         yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
     groups = [
         (one.failing / one.labelled, f"{name} {value}", one)
@@ -151,9 +151,8 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         of_all = evaluation.summary[one.metric].failing / evaluation.summary[one.metric].labelled
         if share >= of_all + _CLEARLY_WORSE:
             failing = f"{one.failing:,} of its {one.labelled:,} answers fail {one.metric}{by}"
-            yield _sign(
-                f"The worst group: {name}", f"{failing} ({share:.0%}), of all answers {of_all:.0%}.", is_high=True
-            )
+            figures = f"{failing} ({share:.0%}), of all answers {of_all:.0%}."
+            yield _sign(f"The worst group: {name}", figures, is_high=True)
 
 
 def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
@@ -163,17 +162,19 @@ def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
     if missing and (
         missing >= _MANY_NOT_SCORED * rows or summary.failed >= _MANY_FAILURES * rows or not summary.scored
     ):
-        figures = (
-            f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named_counts(summary.not_scored)}."
-        )
+        reasons = named_counts(summary.not_scored)
+        figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {reasons}."
         advice = "the figures describe the other answers only; a failure is a fault in the judging, not in the answer."
         yield _sign("many answers have no score", figures, advice, is_high=True)
+    lost = {cause.replace("_", " "): count for cause, count in summary.causes.items() if cause != "unsupported"}
+    if lost and sum(lost.values()) >= _MANY_FAIL * summary.failing:
+        figures = f"Of {summary.failing:,} failing answers: {named_counts(lost)}."
+        advice = "rerankers, filters and limits between the search and the prompt."
+        yield _sign("documents that were found did not reach the model", figures, advice, is_high=True)
     median, threshold = summary.median, summary.threshold
     if summary.labelled and median is not None and threshold is not None and round(median, 2) < threshold:
         few_pass = summary.passed < _FEW_PASS * summary.labelled
         figures = f"The median is {median:.2f}; a pass begins at {threshold:.2f}."
-        guide = guide_of(summary.metric)
-        is_grave = few_pass or median < _VERY_LOW * threshold
-        yield _sign(
-            "most answers fail" if few_pass else "low median", figures, guide and guide.when_low, is_high=is_grave
-        )
+        is_grave, guide = few_pass or median < _VERY_LOW * threshold, guide_of(summary.metric)
+        title = "most answers fail" if few_pass else "low median"
+        yield _sign(title, figures, guide and guide.when_low, is_high=is_grave)

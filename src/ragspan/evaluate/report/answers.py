@@ -19,6 +19,7 @@ from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
+from ragspan.telemetry.values import bounded
 from ragspan.text.limits import fair_limit
 
 _MOST_LISTED, _LOWEST_LISTED = 1000, 20
@@ -26,8 +27,8 @@ _MOST_LISTED, _LOWEST_LISTED = 1000, 20
 _WHOLE, _ROOM, _LITTLE_ROOM = 50, 12_000, 900
 """So many answers have room for so many characters, the others for few: the page stays below 2 MB."""
 _CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN, _ROWS_NAMED = 20, 40, 20, 10
-_LEAST_FAILING = 2
-"""Failing answers that make a document or a word worth a line."""
+_LEAST_FAILING, _LEAST_TOLD = 2, 5
+"""Failing answers that make a document or a word worth a line, and answers with a verdict, a word."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _COMMON = 0.4
 """A word in a larger part of the questions is not a topic."""
@@ -41,27 +42,33 @@ _Counts = defaultdict[str, list[int]]
 
 
 def show_failing(evaluation: Evaluation) -> dict[str, Any]:
-    """All that the page shows of answers. Reads the rows once; where no answer fails it has those of the lowest scores."""
+    """All that the page shows of answers: those that fail, else those of the lowest scores, and those without a verdict."""
     documents, words = _Counts(lambda: [0, 0]), _Counts(lambda: [0, 0])
+    judging = {one.metric for one in evaluation.summary.values() if one.labelled}
     not_scored: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
 
-    def counted() -> Iterator[EvaluatedRow]:
+    def counted() -> Iterator[tuple[EvaluatedRow, bool]]:
         for row in evaluation.all_rows():
+            told = {one.label for one in row.of_one_judge.values()} - {None}
             for metric, outcome in row.outcomes.items():
                 if not isinstance(outcome, Score) and len(rows := not_scored[metric][_reason(outcome)]) < _ROWS_NAMED:
                     rows.append(row.row)
             for counts, names in ((documents, _documents(row.record)), (words, _words(row.record.question))):
-                for name in names:
-                    counts[name][0] += bool(row.failing)
+                for name in names if told else ():
+                    counts[name][0] += "fail" in told
                     counts[name][1] += 1
-            if row.failing or (row.scores and not evaluation.failing):
-                yield row
+            is_open = any(not score.label for metric, score in row.scores.items() if metric in judging)
+            if row.failing or is_open or (row.scores and not evaluation.failing):
+                yield row, is_open
 
-    most_listed = _MOST_LISTED if evaluation.failing else _LOWEST_LISTED
-    listed = heapq.nsmallest(most_listed, counted(), key=lambda row: row.badness)
+    found = heapq.nsmallest(_MOST_LISTED, counted(), key=lambda one: one[0].badness)
+    least = _MOST_LISTED if any(row.failing for row, _ in found) else _LOWEST_LISTED
+    listed = [row for at, (row, is_open) in enumerate(found) if at < least or is_open]
     usual = evaluation.failing / max(evaluation.labelled, 1)
     most = max(_COMMON * evaluation.rows, _LEAST_FAILING)
-    topics = _shares({name: one for name, one in words.items() if one[1] <= most and one[0] / one[1] > usual})
+    topics = _shares(
+        {name: one for name, one in words.items() if _LEAST_TOLD <= one[1] <= most and one[0] > usual * one[1]}
+    )
     by, names = list(evaluation.by_dimension), {str(one["name"]) for one in topics}
     answers = [_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names) for at, row in enumerate(listed)]
     return {"answers": answers, "documents": _shares(documents), "topics": topics, "not_scored": not_scored}
@@ -77,7 +84,7 @@ def _documents(record: RagRecord) -> set[str]:
     for context in record.contexts or ():
         known = [context.source, *(context.metadata.get(name) for name in field_names.SOURCE), context.id]
         named = next((one for one in known if isinstance(one, str) and one), None)
-        names.add((named or " ".join(context.text.split())[:60])[:120])
+        names.add(bounded(named or bounded(" ".join(context.text.split()), 60), 120))
     return names
 
 
@@ -104,12 +111,11 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
     claims = sorted(claims, key=lambda one: _ORDER.index(str(one["verdict"])))[:_CLAIMS_SHOWN]
     scores: list[dict[str, Any]] = []
     for metric, outcome in row.outcomes.items():
-        about: dict[str, Any] = {"state": "not scored"}
         if isinstance(outcome, Score):
-            about = {"state": outcome.label or "scored", "value": float(outcome.value)}
+            about: dict[str, Any] = {"state": outcome.label or "scored", "value": float(outcome.value)}
             about |= {"threshold": outcome.threshold, "judge": outcome.judge}
         else:
-            about["reason"] = _reason(outcome)
+            about = {"state": "not scored", "reason": _reason(outcome)}
         said = next(filter(None, (getattr(outcome, name, None) for name in ("explanation", "message", "detail"))), "")
         scores.append({"metric": metric, "explanation": said[:1500], **about})
     return {

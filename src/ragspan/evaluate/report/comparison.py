@@ -1,17 +1,19 @@
 """Two runs side by side: what became better or worse, over the answers that both have scores of.
 
-Answers are paired by record id where the runs have ids in common, else by row number. What only one run has is counted and left out of the differences. The scores of both runs are held in memory, without texts.
+Answers are paired by record id where the runs have ids in common, else by row number and question. What only one run has is counted and
+left out of the differences. The scores of both runs are held in memory, without texts.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import ResultFile, named_judge
@@ -20,9 +22,10 @@ from ragspan.outcomes import Label
 
 _FALLS_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
+_GENERATED = re.compile(r"row-\d+|[0-9a-f]{32}")  # ids of rows and records that were given none
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
-_Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores]]"
-"""The row and the scores by metric of each answer, by its id (which may be its number) and how many with this id came before."""
+_Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores, int]]"
+"""Row, scores by metric and the question's hash of each answer, by its id (else its number) and how many with this id came before."""
 
 
 class Regression(NamedTuple):
@@ -41,8 +44,8 @@ class MetricComparison:
     """One metric in both runs. `mean` and `baseline_mean` are over the same answers: those that both runs scored."""
 
     metric: str
-    verdict: Literal["better", "worse", "no clear difference", "nothing to compare"] = "nothing to compare"
-    """What the interval says: a difference is clear if zero is outside."""
+    verdict: str = "nothing to compare"
+    """`better`, `worse`, or `no clear difference`, where zero is in the interval; `judged differently` where the judges were others."""
     pairs: int = 0
     """Answers that have a score in both runs."""
     mean: float | None = None
@@ -67,11 +70,9 @@ class Comparison:
     """A run and its baseline."""
 
     metrics: tuple[MetricComparison, ...]
-    paired_by: Literal["record id", "row number"]
     in_both: int
-    """Answers."""
-    only_here: int
-    only_in_baseline: int
+    pairing: str
+    """How answers were paired, and how many were left out, as a sentence."""
     cautions: tuple[str, ...] = ()
     """Reasons why scores may differ though no answer does."""
 
@@ -80,26 +81,27 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     """What changed from the baseline to this run."""
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
     changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
-    by_id = bool(answers.keys() & before.keys())
+    has_own = (any(not _GENERATED.fullmatch(name) for name, _ in found) for found in (answers, before))
+    by_id = any(not name.startswith("row-") for name, _ in answers.keys() & before.keys()) or all(has_own)
     if not by_id:
-        answers, before = ({(str(one[0]), 0): one for one in found.values()} for found in (answers, before))
-    both = answers.keys() & before.keys()
-    for key, (row, scores) in answers.items():
+        answers, before = ({(str(one[0]), one[2]): one for one in found.values()} for found in (answers, before))
+    both, paired_by = answers.keys() & before.keys(), "record id" if by_id else "row number and question"
+    left_out = f"{len(answers) - len(both):,} only in this run, {len(before) - len(both):,} only in the baseline"
+    pairing = f"{len(both):,} answers are in both runs, paired by {paired_by}; left out: {left_out}"
+    for key, (row, scores, _) in answers.items():
         old = before[key][1] if key in both else {}
         for metric in scores.keys() & old.keys():
             (was, label_was), (now, label) = old[metric], scores[metric]
             changes[metric].append(Regression(row, key[0], was, now, label_was, label))
+    differ = {metric: names for metric, names in judges.items() if judges_before.get(metric, names) != names}
     return Comparison(
-        metrics=tuple(_compared(metric, found) for metric, found in changes.items()),
-        paired_by="record id" if by_id else "row number",
+        metrics=tuple(_compared(metric, found, is_other=metric in differ) for metric, found in changes.items()),
         in_both=len(both),
-        only_here=len(answers) - len(both),
-        only_in_baseline=len(before) - len(both),
+        pairing=pairing if both else f"nothing to compare: no answer of both runs has the same {paired_by}",
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
             " baseline: scores of different judges or versions of prompts should not be compared."
-            for metric, names in judges.items()
-            if judges_before.get(metric, names) != names
+            for metric, names in differ.items()
         ),
     )
 
@@ -111,18 +113,15 @@ def _read(run: Evaluation | ResultFile) -> tuple[_Answers, Mapping[str, set[str]
     seen: Counter[str] = Counter()
     for row in run.all_rows() if isinstance(run, Evaluation) else run.rows():
         record_id, found = row.record.record_id, _Scores()
-        answers[record_id, seen[record_id]] = (row.row, found)
+        answers[record_id, seen[record_id]] = (row.row, found, hash(row.record.question))
         seen[record_id] += 1
-        for metric, score in row.scores.items():
-            if score.screen is not None:
-                found[metric] = (score.screen.value, score.screen.label)
-            elif row.asked is None or score.fallback is not None:
-                found[metric] = (score.value, score.label)
-                judges[metric] |= {judge} if (judge := named_judge(score)) is not None else set()
+        for metric, score in row.of_one_judge.items():
+            found[metric] = (score.value, score.label)
+            judges[metric] |= {judge} if (judge := named_judge(score)) is not None else set()
     return answers, judges
 
 
-def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
+def _compared(metric: str, changes: Sequence[Regression], *, is_other: bool) -> MetricComparison:
     if not changes:
         return MetricComparison(metric=metric)
     differences = [change.after - change.before for change in changes]
@@ -131,11 +130,12 @@ def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
         reach = _DEVIATIONS * deviation_of(differences, mean) / math.sqrt(len(changes))
         interval = (mean - reach, mean + reach)
     low, high = interval or (0.0, 0.0)
+    verdict = "better" if low > 0 else "worse" if high < 0 else "no clear difference"
     labels = Counter((change.label_before, change.label_after) for change in changes)
-    falls = [change for change in changes if change.after < change.before]
+    falls = (change for change in changes if change.after < change.before)
     return MetricComparison(
         metric=metric,
-        verdict="better" if low > 0 else "worse" if high < 0 else "no clear difference",
+        verdict="judged differently" if is_other else verdict,
         pairs=len(changes),
         mean=statistics.fmean(change.after for change in changes),
         baseline_mean=statistics.fmean(change.before for change in changes),
@@ -143,8 +143,6 @@ def _compared(metric: str, changes: Sequence[Regression]) -> MetricComparison:
         newly_passing=labels["fail", "pass"],
         newly_failing=labels["pass", "fail"],
         falls=heapq.nlargest(
-            _FALLS_SHOWN,
-            falls,
-            key=lambda one: ((one.label_before, one.label_after) == ("pass", "fail"), one.before - one.after),
+            _FALLS_SHOWN, falls, key=lambda one: (one[-2:] == ("pass", "fail"), one.before - one.after)
         ),
     )
