@@ -21,7 +21,7 @@ _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 one; and the share below which it is not looked at."""
 _DIGITS, _GROUPED = (
     re.compile(r"\d+"),
-    re.compile(r"\d+(?:[ :/()-]{1,3}\d+){1,12}"),
+    re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}"),
 )  # a number in groups; not of decimals
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _SHORT_YEAR = 2  # digits
