@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
@@ -60,10 +59,10 @@ class Faithfulness(JudgedMetric[Judge]):
             verdicts.append(replace(settled, claim=claim))
         if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
             return without_documents
+        claimed = (" ".join((one.claim or "").split()) for one in verdicts)
+        shown = (one if len(one) <= _SHOWN_CHARS else f"{one[: _SHOWN_CHARS - 3]}..." for one in claimed)
         names = [
-            textwrap.shorten(one.claim or "", _SHOWN_CHARS, placeholder="...")
-            + (f" ({said})" if (said := compared(one)) else "")
-            for one in verdicts
+            f"{name} ({said})" if (said := compared(one)) else name for name, one in zip(shown, verdicts, strict=True)
         ]
         outcome = scored_share(self, record, verdicts, what="claims", names=names, verifier=verifier)
         if not isinstance(outcome, Score):

@@ -66,6 +66,8 @@ HOSTILE = {
     "one token": lambda: (["a" * 10_000_000], "b" * 10_000_000),
     "words of all scripts": lambda: ([signs([*LETTERS, *" " * 20_000])], signs([*LETTERS, *" " * 20_000])),
     "one run of Chinese": lambda: ([signs(HAN)], signs(HAN)),
+    "one run of digits": lambda: ([signs("0123456789")], signs("0123456789")),
+    "numbers alone": lambda: (["1, 2,3 4.5 " * 20_000], "1, 2,3 4.5 " * 20_000),
 }
 
 
