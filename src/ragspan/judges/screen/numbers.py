@@ -94,7 +94,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
             is_known = other.raw != quantity.raw and not held and claim.index[quantity.raw]
             fits = len(words), bool(other.nouns & quantity.nouns)
-            if (best is None or fits > best[0]) and (not is_known or around <= reached):
+            if (best is None or fits > best[0]) and (not is_known or len(around - reached) * 2 <= len(around)):
                 best = fits, other, place
     return best and best[1:]
 
