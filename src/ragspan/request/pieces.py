@@ -326,15 +326,9 @@ def _texts_of(value: Snapshot) -> list[str]:
 
 
 def _written_of(value: Snapshot, prompt: str) -> list[str]:
-    """What a prompt has of a list or dictionary: as Python or JSON writes it, or else its texts."""
-    if len(prompt) > _MAX_LENGTH:
-        return []
-    try:
-        written = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2)]
-        whole = next((text for text in [*written, str(value)] if text in prompt), None)
-    except TypeError:  # it holds messages, say
-        whole = None
-    return [text for _, text in _texts_in(value) if text in prompt] if whole is None else [whole]
+    """What a prompt has of a list or dictionary: as Python writes it, or else its texts."""
+    whole = str(value)
+    return [whole] if whole in prompt else [text for _, text in _texts_in(value) if text in prompt]
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
