@@ -30,7 +30,6 @@ _MOST = 0.8
 _NEAR = 120
 _MAX_COMPARED = 20_000  # characters of a message that are compared
 _MAX_SAID_BY_ALL = 1_000_000  # characters of what models said that are compared with the answer
-_MAX_RESPONSE = 400_000
 _MIN_LIKENESS = 0.5
 _SHARED = 8  # words in a row that a response has from a model
 _handed_on = re.compile(r"[:=][ \t]*[\"'“«*_`]{0,3}$")
@@ -334,7 +333,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
         return (same or list(models))[-1:], True  # as mostly
     if all(" " in text and text in response for text in said_by.values()):
         return sorted(models, key=lambda call: response.find(said_by[call])), True  # put together from all of them
-    answer = words_of(response[:_MAX_RESPONSE])
+    answer = words_of(response)
     if not answer:
         return list(models)[-1:], True
     most = _MAX_SAID_BY_ALL // max(1, len(models))
@@ -363,9 +362,8 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
 
     def likeness(call: ModelStep) -> float:
         own = Counter(word for words in said[call] for word in words)
-        return 2 * (own & wanted).total() / (own.total() + len(answer))
+        return 2 * (own & Counter(answer)).total() / (own.total() + len(answer))
 
-    wanted = Counter(answer)
     return [max(reversed(replied), key=likeness)], is_said
 
 
