@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,8 +28,10 @@ _MORE_WORDS = 12  # words that a program may write where it leaves others out
 _MAX_PLACES = 1000
 _MAX_REST = 80
 _FEW, _MOST = 8_000_000, 400_000_000
-"""Characters that are searched for all texts together: before the index of words is asked alone, and at most."""
-_FEW_TEXTS = 40  # that are searched, however long the prompts are
+"""Characters that are searched for all texts together: before there is an index, and for short texts at most."""
+_FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
+_PIECE, _STEP = 12, 8
+_MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
@@ -86,7 +89,7 @@ class PromptTexts:
         self.is_complete = True
         """False when what was not found may be there all the same: to look further would take too long."""
         self._size = sum(map(len, parts))
-        self._searched = 0
+        self._searched = self._looked_up = 0
 
     def marks_of(self, part: int) -> bytearray:
         if part not in self.marks:
@@ -124,7 +127,9 @@ class PromptTexts:
     # Looking for texts
 
     def places_of(self, text: str) -> list[tuple[int, int]]:
-        """The parts that hold a text as it is, and where it begins, in order; none once too much was looked for."""
+        """The parts that hold a text as it is, and where it begins, in order; not all once too much was looked for."""
+        if self._searched > max(_FEW, _FEW_TEXTS * self._size) and len(text) >= _SHORT:
+            return self._indexed_places_of(text)
         self._searched += self._size
         if self._searched > _MOST:
             self.is_complete = False
@@ -134,6 +139,32 @@ class PromptTexts:
             if (first := part.find(text)) >= 0:
                 found += [(number, at) for at in occurrences(part, text, first)]
         return found
+
+    @functools.cached_property
+    def _pieces(self) -> tuple[str, Sequence[int], Mapping[str, list[int]]]:
+        """All parts in one text, where each begins in it, and where it has a piece of each few characters after each few."""
+        joined, places = "\x00".join(self.parts), dict[str, list[int]]()
+        for at in range(0, len(joined), _STEP):
+            if len(own := places.setdefault(joined[at : at + _PIECE], [])) < _MAX_PLACES:
+                own.append(at)
+        return joined, [0, *itertools.accumulate(len(part) + 1 for part in self.parts)], places
+
+    def _indexed_places_of(self, text: str) -> list[tuple[int, int]]:
+        joined, starts, pieces = self._pieces
+        last, found = len(text) - _PIECE - _STEP + 1, list[int]()
+        # Each place of the text has one of the pieces that begin within so many characters of it: the rarest ones tell.
+        tried = (
+            [(shift, pieces.get(text[shift : shift + _PIECE], ())) for shift in range(first, first + _STEP)]
+            for first in (last // 2, 0, last)
+        )
+        for shift, own in min(tried, key=lambda row: sum(len(places) for _, places in row)):
+            self._looked_up += len(own) * (1 + len(text) // 1000)
+            if self._looked_up > _MAX_LOOKED_UP:
+                self.is_complete = False
+                break
+            found += [at - shift for at in own if at >= shift and joined.startswith(text, at - shift)]
+        numbered = ((bisect_right(starts, at) - 1, at) for at in sorted(found))
+        return [(number, at - starts[number]) for number, at in numbered]
 
     def find(self, texts: Sequence[str]) -> list[list[Match]]:
         """Where each text is, whole or in part: its first place in every part that has it."""
@@ -161,8 +192,6 @@ class PromptTexts:
         for text in wanted:
             give_turn()
             needle = text.strip()  # templates and formatters leave out the white space around
-            if self._searched > max(_FEW, _FEW_TEXTS * self._size) and len(needle) >= _SHORT:
-                continue  # the index of words finds it
             own = self.places_of(needle)
             own = [place for place in own if place[0] not in self.silent] if self.silent else own
             if text == apart:
