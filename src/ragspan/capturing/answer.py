@@ -255,9 +255,10 @@ def capture(
     try:
         yield answer
     except BaseException as error:
-        error_type = class_name(type(error))
-        noted = note_error(error)
-        status = "aborted" if is_abandonment(error) else "error"
+        if is_abandonment(error):
+            status = "aborted"
+        else:
+            status, error_type, noted = "error", class_name(type(error)), note_error(error)
         raise
     finally:
         try:
@@ -265,9 +266,7 @@ def capture(
         except ValueError:  # a block inside a generator may be left in another context than it was entered in
             _answer.set(None if _answer.get() is answer else _answer.get())
         if about is not None and target is not None:
-            error_type = error_type if status == "error" else None
             ended = replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())
-            noted = noted if status == "error" else None
             _guarded(lambda: target.submit(answer._close(ended, noted)))  # noqa: SLF001
 
 

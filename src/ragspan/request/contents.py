@@ -200,17 +200,17 @@ def documents_of_messages(
 
 def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:
     """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
-    prompt = [as_text(each) for each in messages if isinstance(each, (str, PayloadMessage))]
+    prompt: list[PayloadMessage] = []
+    for one in messages:
+        if isinstance(one, str):
+            prompt.append(PayloadMessage("human", one))
+        elif isinstance(one, PayloadMessage):
+            is_text = isinstance(one.content, str) and one.documents is None
+            shown = (
+                one if is_text else PayloadMessage(one.role, one.prompt_text, one.calls, one.call_id, unread=one.unread)
+            )
+            prompt.append(shown)
     return prompt if documents is None else [*prompt, PayloadMessage("system", "\n".join(texts_in(documents)))]
-
-
-def as_text(message: str | PayloadMessage) -> PayloadMessage:
-    """A message of a prompt with all that it shows as its text."""
-    if isinstance(message, str):
-        return PayloadMessage("human", message)
-    if isinstance(message.content, str) and message.documents is None:
-        return message
-    return PayloadMessage(message.role, message.prompt_text, message.calls, message.call_id, unread=message.unread)
 
 
 def is_conversation(inputs: Snapshot) -> bool:

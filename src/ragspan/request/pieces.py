@@ -37,8 +37,6 @@ _MIN_VALUE = 4
 _ENDS = " \t\n.,;!?)]}"  # what a document before a piece may end with
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
-_MAX_SEARCHED = 2_000_000
-_MAX_PIECES = 20_000
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+|\x07+|\x08+")
 _bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
@@ -76,7 +74,6 @@ class Source(enum.IntEnum):
     TEMPLATE = 8  # instructions
 
 
-_SOURCES = tuple(Source)
 _UNKNOWN = bytes([255, *range(1, 256)])
 
 
@@ -99,7 +96,7 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
         for number, (message, turn) in prompts.parts.items()
         if turn is not Turn.SPOKEN and (has_tools or filled.get(message.text) != [])
     ]  # a template that was filled with documents alone has no evidence beside them
-    return list(islice(_Cutter(tree, seen, prompts, filled, question).pieces(parts), _MAX_PIECES)) if parts else []
+    return list(_Cutter(tree, seen, prompts, filled, question).pieces(parts)) if parts else []
 
 
 class _Cutter:
@@ -150,7 +147,7 @@ class _Cutter:
             for found in _pieces.finditer(marks.replace(b"\xff", b"\x00")):
                 if (mark := found[0][0]) not in _NO_EVIDENCE:
                     piece = text[slice(*found.span())]
-                    yield PromptPiece(_SOURCES[mark], unescaped(piece) if is_data else piece)
+                    yield PromptPiece(Source(mark), unescaped(piece) if is_data else piece)
 
     def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
         """Give each character of a message's part its source."""
@@ -275,8 +272,6 @@ def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
 
 def _spans(text: str, needle: str) -> list[Span]:
     wanted = needle.strip()
-    if not 0 < len(wanted) <= len(text) <= _MAX_SEARCHED:
-        return []
     return [(start, start + len(wanted)) for start in occurrences(text, wanted)]
 
 
@@ -309,32 +304,23 @@ def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str,
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
-        texts = {text: text.strip() for value in values for text in _texts_of(value) if text not in found}
-        others = [value for value in values if isinstance(value, (dict, list))]
+        written: dict[str, list[str]] = {}  # by a value as Python writes it, else its texts
+        for value in values:
+            if isinstance(value, str):
+                written[value] = []
+            elif isinstance(value, Document):  # a template is filled with it by the names of its fields
+                written.update((text, []) for text in (value.text, *value.metadata.values()) if isinstance(text, str))
+            elif isinstance(value, (dict, list)):
+                written[str(value)] = [text for _, text in _texts_in(value)]
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            written = [text for text, bare in texts.items() if bare in prompt]
-            written += [text for value in others for text in _written_of(value, prompt)]
-            long = (text for text in written if len(text.strip()) >= _MIN_VALUE and text not in found)
-            filled.setdefault(prompt, []).extend(long)
+            own = (
+                text
+                for whole, parts in written.items()
+                for text in ([whole] if whole.strip() in prompt else parts)
+                if len(text.strip()) >= _MIN_VALUE and text not in found and text.strip() in prompt
+            )
+            filled.setdefault(prompt, []).extend(own)
     return filled
-
-
-def _texts_of(value: Snapshot) -> list[str]:
-    """A text, or those of a document: a template is filled with it by the names of its fields."""
-    own = [value.text, *value.metadata.values()] if isinstance(value, Document) else [value]
-    return [text for text in own if isinstance(text, str)]
-
-
-def _written_of(value: Snapshot, prompt: str) -> list[str]:
-    """What a prompt has of a list or dictionary: as Python or JSON writes it, or else its texts."""
-    if len(prompt) > _MAX_LENGTH:
-        return []
-    try:
-        written = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2)]
-        whole = next((text for text in [*written, str(value)] if text in prompt), None)
-    except TypeError:  # it holds messages, say
-        whole = None
-    return [text for _, text in _texts_in(value) if text in prompt] if whole is None else [whole]
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:

@@ -26,12 +26,10 @@ _MAX_MODELS = 1000
 _MAX_LENGTH = 50_000
 _MAX_ENTRIES = 50
 _MIN_WORDS = 8
-_MIN_SAID = 5
 _MOST = 0.8
 _NEAR = 120
 _MAX_COMPARED = 20_000  # characters of a message that are compared
 _MAX_SAID_BY_ALL = 1_000_000  # characters of what models said that are compared with the answer
-_MAX_RESPONSE = 400_000
 _MIN_LIKENESS = 0.5
 _SHARED = 8  # words in a row that a response has from a model
 _handed_on = re.compile(r"[:=][ \t]*[\"'“«*_`]{0,3}$")
@@ -254,10 +252,8 @@ def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set
         elif is_draft and _handed_on.search(part[max(0, start - _NEAR) : start]) and _ended.match(part, end):
             found.add(number)  # not one word of several, as grades and choices are
     if len(words) > 1 and not found:
-        index = prompts.index
-        found = {index.part_of(place) for place in index.places(words) if index.is_free(place, len(words))}
-        enough = min(_MIN_WORDS, max(_MIN_SAID, _MOST * len(words)))
-        found |= {part for part, runs in index.runs(words).items() if sum(run.length for run in runs) >= enough}
+        enough = min(_MIN_WORDS, _MOST * len(words))
+        found = {part for part, runs in prompts.index.runs(words).items() if sum(run.length for run in runs) >= enough}
     return found - in_documents - prompts.silent
 
 
@@ -337,7 +333,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
         return (same or list(models))[-1:], True  # as mostly
     if all(" " in text and text in response for text in said_by.values()):
         return sorted(models, key=lambda call: response.find(said_by[call])), True  # put together from all of them
-    answer = words_of(response[:_MAX_RESPONSE])
+    answer = words_of(response)
     if not answer:
         return list(models)[-1:], True
     most = _MAX_SAID_BY_ALL // max(1, len(models))
@@ -363,14 +359,12 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     if quoted:
         return [spoke[place] for _, place in sorted(quoted)], is_said
     replied = [call for call in models if call.reply is not None] or spoke
-    alike = []
-    for call in replied:  # the share of words that both have
-        own = [word for words in said[call] for word in words]
-        shared = (Counter(own) & Counter(answer)).total()
-        alike.append((2 * shared / max(1, len(own) + len(answer)), call))
-    best = max(likeness for likeness, _ in alike)
-    likeliest = [call for likeness, call in alike if likeness == best] if best >= _MIN_LIKENESS else replied
-    return likeliest[-1:], is_said
+
+    def likeness(call: ModelStep) -> float:
+        own = Counter(word for words in said[call] for word in words)
+        return 2 * (own & Counter(answer)).total() / (own.total() + len(answer))
+
+    return [max(reversed(replied), key=likeness)], is_said
 
 
 def _is_said(answer: Sequence[str], said: Sequence[Sequence[str]]) -> bool:

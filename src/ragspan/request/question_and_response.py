@@ -21,7 +21,7 @@ from ragspan.request.contents import (
     words_in_name,
 )
 from ragspan.request.documents import SeenDocuments
-from ragspan.request.steps import ModelStep, SearchStep, Step
+from ragspan.request.steps import ModelStep, SearchStep
 from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.text.answers import without_thoughts
@@ -153,25 +153,13 @@ def _was_left_early(tree: RequestTree) -> bool:
 
 def _received(tree: RequestTree) -> str | None:
     """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
-    if tree.streamed or tree.delivered:
-        model = _speaker(tree)
-        if model is None:
-            return None
-        said = "".join(map(content_text, model.tokens))
-        if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
-            return tree.output  # a step changed the model's words on their way to the reader
-        return said or None
-    for model in reversed(tree.all_of(ModelStep)) if tree.error == "GeneratorExit" else ():
-        # The reader of a graph's states gets a node's words when the node has ended.
-        node = None if model.inside_search else _node_around(model)
-        if node is not None and node.ended_ns and model.reply is not None and model.reply.text.strip():
-            return model.reply.text
-    return None
-
-
-def _node_around(model: ModelStep) -> Step | None:
-    """The outermost step around a model that is not the request itself."""
-    return next((step for step in reversed(list(model.ancestors())) if step.parent is not None), None)
+    model = _speaker(tree) if tree.streamed or tree.delivered else None
+    if model is None:
+        return None
+    said = "".join(map(content_text, model.tokens))
+    if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
+        return tree.output  # a step changed the model's words on their way to the reader
+    return said or None
 
 
 def _speaker(tree: RequestTree) -> ModelStep | None:
@@ -185,10 +173,10 @@ def _speaker(tree: RequestTree) -> ModelStep | None:
 def _streamed_by_the_graph(tree: RequestTree) -> str | None:
     """The words of the last model, if the graph kept nothing of them: then they reached the caller by a stream of its own."""
     model = _speaker(tree)
-    node = None if model is None else _node_around(model)
-    if model is None or model.reply is None or node is None or not isinstance(tree.output, dict):
+    if model is None or model.reply is None or not isinstance(tree.output, dict):
         return None
-    is_kept = node.output not in ({}, None, OPAQUE) and not model.tokens
+    node = next((step for step in reversed(list(model.ancestors())) if step.parent is not None), None)  # the outermost
+    is_kept = node is None or (node.output not in ({}, None, OPAQUE) and not model.tokens)
     return None if is_kept else model.reply.text.strip() or None
 
 

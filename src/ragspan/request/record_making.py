@@ -48,7 +48,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     give_turn()
     evidence = evidence_of(tree, seen, question, response)
     give_turn()
-    steps, labels = _StepRecords(tree, seen).fields(), _labels_of(tree)
+    given = tree.metadata
     return RagRecord(
         question=question,
         response=response,
@@ -61,8 +61,13 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         started_ns=tree.started_ns,
         ended_ns=tree.ended_ns,
         parent=tree.anchor,
-        **labels,
-        **steps,
+        session_id=_first_of(given, field_names.SESSION),
+        user_id=_first_of(given, field_names.USER),
+        tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
+        metadata={key: one for key, one in kept_entries(given).items() if not key.startswith(_TRACING)},
+        is_agent=given.get("ls_integration") == "langchain_create_agent"
+        or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
+        **_StepRecords(tree, seen).fields(),
         **evidence._asdict(),
     )
 
@@ -72,19 +77,6 @@ def _is_bare(tree: RequestTree) -> bool:
     if tree.run_type in {"parser", "prompt"} or isinstance(tree.root, (SearchStep, ModelStep)):
         return True
     return isinstance(tree.root, ToolStep) and not tree.all_of(ModelStep)
-
-
-def _labels_of(tree: RequestTree) -> dict[str, Any]:
-    """What the program and its framework say of a request: whose it is, and whether an agent answers."""
-    given = tree.metadata
-    return {
-        "session_id": _first_of(given, field_names.SESSION),
-        "user_id": _first_of(given, field_names.USER),
-        "tags": tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
-        "metadata": {key: one for key, one in kept_entries(given).items() if not key.startswith(_TRACING)},
-        "is_agent": given.get("ls_integration") == "langchain_create_agent"
-        or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
-    }
 
 
 def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream, nested_logs
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.request.contents import Document, FilledPrompt, PayloadMessage
+from ragspan.request.contents import FilledPrompt, PayloadMessage
 from ragspan.request.steps import STEPS, ModelStep, SearchStep, Step, ToolStep
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
@@ -109,11 +109,6 @@ class RequestTree:
             self.streamed = True
         else:
             self.inputs = OPAQUE if inputs is None else inputs
-
-    def add_rewritten(self, documents: Sequence[tuple[Document, str]]) -> None:
-        """Documents, each with the new text that models may have been given until now."""
-        for model in self.all_of(ModelStep):
-            model.rewritten = [*model.rewritten, *documents]
 
     def take_in(self, other: RequestTree) -> None:
         """Add what another framework did inside. A model that only asks the other one's model is not a call of its own."""
@@ -214,12 +209,15 @@ def tree_of(
     for kind, run, parent, time_ns, payload, about in list(events or log.events):
         if kind is EventKind.START:
             above = outer.get(run) if parent is None else steps.get(parent)
-            steps[run] = tree.begin(_new_step(about, above, time_ns, payload))
+            kind_of = STEPS.get(type(about), Step)
+            told = {"name": about} if kind_of is Step else about._asdict()
+            steps[run] = tree.begin(kind_of(**told, parent=above, started_ns=time_ns, inputs=payload))
         elif kind is EventKind.CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload
         elif kind is EventKind.REREAD:  # models may have been given the new texts
-            tree.add_rewritten(payload)
+            for model in tree.all_of(ModelStep):
+                model.rewritten = [*model.rewritten, *payload]
         elif kind is EventKind.AGAIN:
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
@@ -239,13 +237,6 @@ def _add_tokens(
         if isinstance(model := steps.get(run), ModelStep):
             model.tokens = stream.tokens[:: copies.get(run, 1)]
             model.first_token_ns, model.last_chunk = stream.first_ns, stream.last_chunk
-
-
-def _new_step(about: Any, above: Step | None, started_ns: int, inputs: Snapshot) -> Step:
-    """A step of the kind that is noted when it begins."""
-    kind_of = STEPS.get(type(about), Step)
-    told = {"name": about} if kind_of is Step else about._asdict()
-    return kind_of(**told, parent=above, started_ns=started_ns, inputs=inputs)
 
 
 def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
