@@ -86,7 +86,12 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             reached |= words
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
             held += [words] if any(_says(other, quantity) for other in there) else []
-            if near.share >= claim.response.enough:
+            if near.share >= claim.response.enough and (
+                # A number that stands elsewhere, where it may be asked about or computed.
+                not claim.index[quantity.raw]
+                or (quantity.raw not in claim.response.question and _FACTORS.keys().isdisjoint(near.facts.keys))
+                or around <= reached
+            ):
                 parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
     for words, reached, rivals, place in parts:
