@@ -62,7 +62,8 @@ class EmitterGroup:
             answers.append(answer.done() and not answer.exception() and answer.result())
             if not answer.done():
                 answer.cancel()
-                self._log.report("emitter_late", "%s did not answer in time", type(emitter).__name__)
+                words = "%s was not done in time: spans or scores that it still held may be lost"
+                self._log.report("emitter_late", words, type(emitter).__name__)
             elif (error := answer.exception()) is not None:
                 self._log.failed("emitter", error, type(emitter).__name__)
         return answers
