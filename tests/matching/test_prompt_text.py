@@ -298,5 +298,5 @@ def test_places_are_characters_of_the_prompt_through_all_escapes():
 
     (match,), (missing,) = (*PromptTexts([prompt]).find(["THE PUMP runs at 3 < 4 bar & never at 5."]), [None])
 
-    assert prompt[slice(*match.span)] == "The pump runs at 3 < 4 bar & never at 5"
+    assert prompt[slice(match.start, match.end)] == "The pump runs at 3 < 4 bar & never at 5"
     assert missing is None

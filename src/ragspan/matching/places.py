@@ -48,10 +48,6 @@ class Match(NamedTuple):
     whole: bool  # all words of the text stand there in order
     text: str  # the text itself, if it is whole; else what the part has of it
 
-    @property
-    def span(self) -> Span:
-        return self.start, self.end
-
 
 def occurrences(text: str, needle: str, first: int | None = None) -> Iterator[int]:
     """Where a text stands in another one as it is, and between word boundaries if it is short; `first` is known already."""
@@ -179,7 +175,7 @@ class PromptTexts:
         return [found.get(text, []) for text in texts]
 
     def _add(self, found: list[Match], match: Match) -> None:
-        self.claim(match.part, FOUND, match.span)
+        self.claim(match.part, FOUND, (match.start, match.end))
         if not found or found[-1].part != match.part:
             found.append(match)
 

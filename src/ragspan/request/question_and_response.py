@@ -316,8 +316,8 @@ class _Answers:
             is_object = isinstance(value, ObjectFields) or self._was_spoken(value)
             names = [key for key in field_names.FINAL_ANSWER if key in value] if isinstance(value, dict) else []
             yield from (value if is_object else value[key] for key in names)
-        for value in fields:
-            spoken = list(filter(self._has_said, texts_in(value, in_objects=False)))
+        for value in (value for value in fields if not isinstance(value, ObjectFields)):
+            spoken = list(filter(self._has_said, texts_in(value)))
             if spoken:
                 yield spoken[0] if len(spoken) == 1 else value
 
