@@ -23,6 +23,19 @@ def test_a_field_of_the_callers_that_fills_a_template_is_background_beside_docum
     assert [(one.kind, one.text.rstrip(".")) for one in record.background] == [("other", ORDER.rstrip("."))]
 
 
+def test_rows_that_a_step_gave_out_are_background_as_a_template_writes_them():
+    rows = [{"order": "K-2214", "note": "It was shipped with the carrier Borealis.", "parts": 12}]
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.steps(QUESTION, rows)
+    given = {"context": PUMP, "question": QUESTION, "rows": rows}
+    log.says(ANSWER, log.fills(given, PayloadMessage("system", f"{RULES}\n{rows}\n{PUMP}\n{QUESTION}")))
+
+    record = log.ends(ANSWER)
+
+    assert [(one.kind, "K-2214" in one.text, "12" in one.text) for one in record.background] == [("other", True, True)]
+
+
 def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own():
     log = WrittenLog({"question": QUESTION})
     log.searches(PUMP)
