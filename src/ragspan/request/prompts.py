@@ -24,7 +24,6 @@ from ragspan.request.steps import ModelStep, SeenDocument
 _SHORT = 24  # characters of a reply that may be one word, and of a document that a value of its metadata may equal
 _MAX_MODELS = 1000
 _MAX_LENGTH = 50_000
-_MAX_ENTRIES = 50
 _MIN_WORDS = 8
 _MOST = 0.8
 _NEAR = 120
@@ -86,7 +85,7 @@ def answer_prompts(
     documents = seen.all
     wider: list[SeenDocument] = []
     for entry in documents:
-        for text in (entry.document.written, *islice(entry.document.metadata.values(), _MAX_ENTRIES)):
+        for text in (entry.document.written, *entry.document.metadata.values()):
             if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text:
                 document = Document(text, entry.document.id, entry.document.metadata)
                 wider.append(SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True))
@@ -278,7 +277,7 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
     values = {
         entry: {
             text
-            for value in islice(entry.document.metadata.values(), _MAX_ENTRIES)
+            for value in entry.document.metadata.values()
             if type(value) in {str, int, float} and (text := str(value).strip())
             if entry.text != text or len(text) >= _SHORT
         }

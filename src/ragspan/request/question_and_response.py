@@ -52,16 +52,13 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
         inputs: a text, messages, or fields of which one holds the question, maybe fields within fields.
         queries: what was searched for; a field that equals one of them is the question unless a sure name tells.
     """
-    if isinstance(inputs, str):
-        return inputs if inputs.strip() else None
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
     talks = [
-        (talk, [message.text for message in talk if message.role == "human"][-1])
+        (talk, said)
         for _, talk in leaves
-        if isinstance(talk, list)
+        if isinstance(talk, list) and (said := [each.text for each in talk if each.role == "human"][-1]).strip()
     ]
-    talks = [(talk, said) for talk, said in talks if said.strip()]
     spoken = [said for _, said in talks]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
