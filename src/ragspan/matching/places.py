@@ -40,8 +40,6 @@ _taken = re.compile(rb"[^\x00]+")
 
 
 class Match(NamedTuple):
-    """A text found in a part of the prompts."""
-
     part: int  # the number of the part
     start: int
     end: int

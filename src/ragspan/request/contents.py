@@ -90,7 +90,6 @@ class PayloadMessage:
 
     @property
     def arguments(self) -> list[Snapshot]:
-        """What it calls tools with."""
         return [call.arguments for call in self.calls or ()]
 
     @property

@@ -48,16 +48,12 @@ class Turn(enum.Enum):
 
 
 class PlacedDocument(NamedTuple):
-    """A document in a prompt."""
-
     entry: SeenDocument
     match: Match
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class AnswerPrompts:
-    """The prompts that an answer comes from."""
-
     calls: Sequence[ModelStep]  # earlier ones in order of time, then those of the answer's parts
     texts: PromptTexts
     parts: Mapping[int, tuple[PayloadMessage, Turn]]
@@ -101,8 +97,6 @@ def answer_prompts(
 
 
 class _PromptReader:
-    """Reads the prompts of a request's models."""
-
     def __init__(
         self, seen: SeenDocuments, question: str, models: Sequence[ModelStep], answering: Sequence[ModelStep]
     ) -> None:
@@ -219,7 +213,6 @@ class _PromptReader:
         return bool(self._said[call]) and not set(self._parts_of[call]) <= set(self._parts_of[later])
 
     def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
-        """The calls that the answer comes from."""
         speakers: dict[int, list[ModelStep]] = {}  # by the number of a part, the calls whose words stand in it
         brief = {text for own in self._said.values() for text in own if len(words_of(text[:_SHORT])) == 1}
         most = max(1000, 2_000_000 // max(1, len(self._models)))

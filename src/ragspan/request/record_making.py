@@ -197,7 +197,6 @@ class _StepRecords:
         )
 
     def _common(self, step: Step) -> dict[str, Any]:
-        """What all steps have."""
         around = step.ancestors() if self._tools else ()
         return {
             "started_ns": step.started_ns,
@@ -218,7 +217,6 @@ def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[
 
 
 def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:
-    """What a model asks of tools."""
     return tuple(
         ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
         for call in message.calls or ()
