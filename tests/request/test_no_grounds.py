@@ -54,7 +54,7 @@ def notes_read_again(log: WrittenLog, fact: str) -> None:
 def a_draft_of_this_request(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     log.says(fact, f"{PUMP}\n{QUESTION}")
-    answers(log, f"{fact} It is so.", PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
+    answers(log, fact, PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
 
 
 def instructions_around_a_draft_that_quotes_a_document(log: WrittenLog, fact: str) -> None:
