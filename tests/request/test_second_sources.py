@@ -93,3 +93,12 @@ def test_beside_a_summary_of_an_earlier_turn_there_is_more_evidence_than_the_rec
     log.says(ANSWER, [PayloadMessage("system", f"Summary: {summary}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
 
     assert log.ends(ANSWER).background_truncated
+
+
+def test_a_first_message_that_begins_as_langchains_middleware_begins_a_summary_is_one():
+    summary = "Here is a summary of the conversation to date:\n\nThey spoke of the paid leave in Lisbon."
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.says(ANSWER, [PayloadMessage("human", summary), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    assert log.ends(ANSWER).background_truncated

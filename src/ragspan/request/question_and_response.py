@@ -151,12 +151,7 @@ def _was_left_early(tree: RequestTree) -> bool:
 def _received(tree: RequestTree) -> str | None:
     """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
     model = _speaker(tree) if tree.streamed or tree.delivered else None
-    if model is None:
-        return None
-    said = "".join(map(content_text, model.tokens))
-    if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
-        return tree.output  # a step changed the model's words on their way to the reader
-    return said or None
+    return None if model is None else "".join(map(content_text, model.tokens)) or None
 
 
 def _speaker(tree: RequestTree) -> ModelStep | None:
