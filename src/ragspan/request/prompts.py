@@ -321,9 +321,13 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     response = (response or "").strip()
     said_by = {call: call.said.strip() for call in models}
     same = [call for call, text in said_by.items() if text == response] if response else []
-    answer = words_of(response) if models and not same else []
-    if not answer:
+    if same or not response or not models:
         return (same or list(models))[-1:], True  # as mostly
+    if all(" " in text and text in response for text in said_by.values()):
+        return sorted(models, key=lambda call: response.find(said_by[call])), True  # put together from all of them
+    answer = words_of(response)
+    if not answer:
+        return list(models)[-1:], True
     most = _MAX_SAID_BY_ALL // len(models)
     said = {call: [words_of(text[:most]) for text in call.texts_said] for call in models}
     is_said = _is_said(answer, [words for own in said.values() for words in own if words])

@@ -52,6 +52,8 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
         inputs: a text, messages, or fields of which one holds the question, maybe fields within fields.
         queries: what was searched for; a field that equals one of them is the question unless a sure name tells.
     """
+    if isinstance(inputs, str):
+        return inputs if inputs.strip() else None
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
     talks = [
