@@ -104,6 +104,13 @@ def test_a_text_is_found_in_another_spelling(prompt, text):
     assert found(f"Use this: {prompt} Be brief.", text, BETA) == ["whole", None]
 
 
+def test_few_words_before_and_after_what_a_program_writes_between_lines_belong_to_a_text():
+    code = "rows = load()\ndef total_of_the_paid_rows_in_euros(values):\n    print(total)"
+    numbered = "\n".join(f"{at}: {line}" for at, line in enumerate(code.splitlines(), 31))
+
+    assert found(f"Use this:\n{numbered}\nQuestion: who?", code) == ["whole"]
+
+
 # Excerpts
 
 
@@ -298,5 +305,5 @@ def test_places_are_characters_of_the_prompt_through_all_escapes():
 
     (match,), (missing,) = (*PromptTexts([prompt]).find(["THE PUMP runs at 3 < 4 bar & never at 5."]), [None])
 
-    assert prompt[slice(*match.span)] == "The pump runs at 3 < 4 bar & never at 5"
+    assert prompt[slice(match.start, match.end)] == "The pump runs at 3 < 4 bar & never at 5"
     assert missing is None

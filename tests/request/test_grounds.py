@@ -111,6 +111,14 @@ def a_tools_words_in_a_scratchpad(log: WrittenLog, fact: str) -> None:
     answers(log, fact, PayloadMessage("human", f"{RULES}\n{QUESTION}\n{thought}\nObservation: {fact}\nThought:"))
 
 
+def metadata_below_a_written_conversation(log: WrittenLog, fact: str) -> None:
+    talk, given = "Human: Hello!\nAI: Hello, what is it about?", f"{PUMP}\nAbout: {fact}"
+    log.searches(PUMP)
+    text = f"{RULES}\n\nHistory:\n{talk}\n\nContext:\n{given}\n\nQuestion: {QUESTION}"
+    values = {"chat_history": talk, "context": given, "question": QUESTION}
+    answers(log, fact, *log.fills(values, PayloadMessage("human", text)))
+
+
 TRUE: dict[str, Program] = {
     "plain": found(str),
     "JSON": found(json.dumps),
@@ -151,6 +159,7 @@ TRUE: dict[str, Program] = {
         lambda fact: f'<message type="human">Price?</message>\n<message type="tool">{fact}</message>'
     ),
     "an agent as a tool": an_agent_as_a_tool,
+    "metadata below a written conversation": metadata_below_a_written_conversation,
     "a tool's words in a scratchpad": a_tools_words_in_a_scratchpad,
 }
 

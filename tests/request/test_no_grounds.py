@@ -8,6 +8,8 @@ import pytest
 from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, record_of, supports, tool
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog, documents
 
+from ragspan.capturing.log import EventKind
+from ragspan.request import ModelStart, ToolStart
 from ragspan.request.contents import Call, PayloadMessage
 
 
@@ -52,7 +54,7 @@ def notes_read_again(log: WrittenLog, fact: str) -> None:
 def a_draft_of_this_request(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     log.says(fact, f"{PUMP}\n{QUESTION}")
-    answers(log, f"{fact} It is so.", PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
+    answers(log, fact, PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
 
 
 def instructions_around_a_draft_that_quotes_a_document(log: WrittenLog, fact: str) -> None:
@@ -73,8 +75,21 @@ def the_users_claim(log: WrittenLog, fact: str) -> None:
     )
 
 
+def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
+    """It brings the grounds of its own prompt, and no words of its own."""
+    call = PayloadMessage("ai", calls=[Call("ask", "7", {"about": "kit"})])
+    log.searches(PUMP)
+    log.says(call, [ASKED])
+    log.log.note(EventKind.START, "tool", 0, {"about": "kit"}, ToolStart("ask", "7"))
+    log.log.note(EventKind.START, "inner", "tool", [f"Use: {FILTER}"], ModelStart("model"))
+    log.log.note(EventKind.END, "inner", None, PayloadMessage("ai", fact), ())
+    log.log.note(EventKind.END, "tool", None, fact)
+    answers(log, fact, ASKED, call, PayloadMessage("tool", fact, call_id="7"))
+
+
 SYSTEM = PayloadMessage("system", f"{RULES}\n{PUMP}")
 INVENTED: dict[str, Program] = {
+    "by an agent as a tool": an_agent_as_a_tool,
     "in the instructions of a template": beside_documents(
         lambda fact: PayloadMessage("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
     ),

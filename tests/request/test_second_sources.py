@@ -23,6 +23,19 @@ def test_a_field_of_the_callers_that_fills_a_template_is_background_beside_docum
     assert [(one.kind, one.text.rstrip(".")) for one in record.background] == [("other", ORDER.rstrip("."))]
 
 
+def test_rows_that_a_step_gave_out_are_background_as_a_template_writes_them():
+    rows = [{"order": "K-2214", "note": "It was shipped with the carrier Borealis.", "parts": 12}]
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.steps(QUESTION, rows)
+    given = {"context": PUMP, "question": QUESTION, "rows": rows}
+    log.says(ANSWER, log.fills(given, PayloadMessage("system", f"{RULES}\n{rows}\n{PUMP}\n{QUESTION}")))
+
+    record = log.ends(ANSWER)
+
+    assert [(one.kind, "K-2214" in one.text, "12" in one.text) for one in record.background] == [("other", True, True)]
+
+
 def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own():
     log = WrittenLog({"question": QUESTION})
     log.searches(PUMP)
@@ -78,5 +91,14 @@ def test_beside_a_summary_of_an_earlier_turn_there_is_more_evidence_than_the_rec
     log.steps({"summary": summary}, {})
     log.searches(PUMP)
     log.says(ANSWER, [PayloadMessage("system", f"Summary: {summary}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    assert log.ends(ANSWER).background_truncated
+
+
+def test_a_first_message_that_begins_as_langchains_middleware_begins_a_summary_is_one():
+    summary = "Here is a summary of the conversation to date:\n\nThey spoke of the paid leave in Lisbon."
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.says(ANSWER, [PayloadMessage("human", summary), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
 
     assert log.ends(ANSWER).background_truncated

@@ -67,8 +67,7 @@ class Answer:
         self.prompt: str | Iterable[Any] | None = None
         """What the model was given: a text, or messages such as `{"role": "user", "content": ...}`. With
         `unknown_contexts="prompt"` answers without contexts are scored by it."""
-        self._recorded: list[RetrievedContext] = []
-        self._recorded_none = False
+        self._recorded: list[RetrievedContext] | None = None
         self._parts: dict[int, tuple[object, Capture, Callable[[Any], object]]] = {}
         self.closed = False
         """The block has been left."""
@@ -85,8 +84,7 @@ class Answer:
 
     def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
         """These contexts go into the prompt, too."""
-        self._recorded += contexts
-        self._recorded_none = not self._recorded
+        self._recorded = [*(self._recorded or ()), *contexts]
 
     def _close(self, record: RagRecord, noted: ErrorReport | None) -> _AnswerCapture:
         self.closed = True
@@ -112,7 +110,7 @@ class Answer:
                 prompts_seen=bool(generations),
             ),
             noted=noted,
-            recorded_none=self._recorded_none,
+            recorded_none=self._recorded == [],
             parts=tuple(parts),
         )
 

@@ -38,8 +38,6 @@ class EventKind(enum.Enum):
 
 
 class Event(NamedTuple):
-    """Something that happened in a request."""
-
     kind: EventKind
     run: RunKey
     parent: RunKey | None  # the run around it; of starts only
@@ -97,7 +95,6 @@ class RequestLog:
 
     @property
     def history(self) -> list[Event]:
-        """The events, in order."""
         return [Event._make(event) for event in list(self.events)]
 
     @property
@@ -134,7 +131,6 @@ class RequestLog:
             self.anchor, self.span_finder = anchor, None
 
     def end(self) -> None:
-        """The request is over."""
         self.ended_ns = time_ns()
         self.over = True
         self.span_finder = None

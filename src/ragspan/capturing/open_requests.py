@@ -151,7 +151,6 @@ class OpenRequests(Generic[LiveRun]):
         return inner.log
 
     def follow(self, log: RequestLog, key: RunKey, run: LiveRun) -> None:
-        """Note that a run is live."""
         keys = log.keys
         keys.append(key)
         self.live[key] = run

@@ -40,17 +40,11 @@ _taken = re.compile(rb"[^\x00]+")
 
 
 class Match(NamedTuple):
-    """A text found in a part of the prompts."""
-
     part: int  # the number of the part
     start: int
     end: int
     whole: bool  # all words of the text stand there in order
     text: str  # the text itself, if it is whole; else what the part has of it
-
-    @property
-    def span(self) -> Span:
-        return self.start, self.end
 
 
 def occurrences(text: str, needle: str, first: int | None = None) -> Iterator[int]:
@@ -179,7 +173,7 @@ class PromptTexts:
         return [found.get(text, []) for text in texts]
 
     def _add(self, found: list[Match], match: Match) -> None:
-        self.claim(match.part, FOUND, match.span)
+        self.claim(match.part, FOUND, (match.start, match.end))
         if not found or found[-1].part != match.part:
             found.append(match)
 

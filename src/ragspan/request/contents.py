@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
-from ragspan.safe_copy import CUT, Hidden, ObjectFields, Opaque, Snapshot
+from ragspan.safe_copy import CUT, Hidden, Opaque, Snapshot
 
 MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
 """Types of content blocks that hold no text."""
@@ -90,7 +90,6 @@ class PayloadMessage:
 
     @property
     def arguments(self) -> list[Snapshot]:
-        """What it calls tools with."""
         return [call.arguments for call in self.calls or ()]
 
     @property
@@ -261,15 +260,13 @@ def _plain(value: Snapshot) -> Any:
     return value
 
 
-def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
-    """Every text in a snapshot, also of documents and messages; if not `in_objects`, without those in the program's own objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Document, PayloadMessage)):
-        yield value.text
-    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(item, in_objects=in_objects)
+def texts_in(value: Snapshot) -> Iterator[str]:
+    """Every text in a snapshot, also of documents and messages."""
+    for _, leaf in leaves_in(value):
+        if isinstance(leaf, str):
+            yield leaf
+        elif isinstance(leaf, (Document, PayloadMessage)):
+            yield leaf.text
 
 
 def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]:

@@ -138,7 +138,6 @@ class SeenDocuments:
             self.unreadable = [inner for inner in self.unreadable if not inner.is_within(step)]
 
     def _see_all(self, inputs: Snapshot) -> None:
-        """Note the documents that a step was called with."""
         for found in documents_in(inputs):
             self._see(found, ranked=False, from_history=is_conversation(inputs))
 
@@ -165,7 +164,6 @@ class SeenDocuments:
 
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
-    """A document as a context."""
     metadata = kept_entries(document.metadata) if document.metadata else {}
     names = field_names.SOURCE if metadata else ()
     return RetrievedContext(

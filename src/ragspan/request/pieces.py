@@ -51,7 +51,6 @@ _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middlew
 _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
-_MAX_LEAVES = 1000
 _MAX_LENGTH = 100_000
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
@@ -356,8 +355,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
 
 def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:
     """The texts in a value by the names of their fields, but not those of messages and documents."""
-    texts = ((key, leaf) for key, leaf in leaves_in(value, name) if isinstance(leaf, str))
-    return islice(texts, _MAX_LEAVES)
+    return ((key, leaf) for key, leaf in leaves_in(value, name) if isinstance(leaf, str))
 
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:

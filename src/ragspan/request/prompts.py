@@ -24,7 +24,6 @@ from ragspan.request.steps import ModelStep, SeenDocument
 _SHORT = 24  # characters of a reply that may be one word, and of a document that a value of its metadata may equal
 _MAX_MODELS = 1000
 _MAX_LENGTH = 50_000
-_MAX_ENTRIES = 50
 _MIN_WORDS = 8
 _MOST = 0.8
 _NEAR = 120
@@ -49,16 +48,12 @@ class Turn(enum.Enum):
 
 
 class PlacedDocument(NamedTuple):
-    """A document in a prompt."""
-
     entry: SeenDocument
     match: Match
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class AnswerPrompts:
-    """The prompts that an answer comes from."""
-
     calls: Sequence[ModelStep]  # earlier ones in order of time, then those of the answer's parts
     texts: PromptTexts
     parts: Mapping[int, tuple[PayloadMessage, Turn]]
@@ -86,7 +81,7 @@ def answer_prompts(
     documents = seen.all
     wider: list[SeenDocument] = []
     for entry in documents:
-        for text in (entry.document.written, *islice(entry.document.metadata.values(), _MAX_ENTRIES)):
+        for text in (entry.document.written, *entry.document.metadata.values()):
             if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text:
                 document = Document(text, entry.document.id, entry.document.metadata)
                 wider.append(SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True))
@@ -102,8 +97,6 @@ def answer_prompts(
 
 
 class _PromptReader:
-    """Reads the prompts of a request's models."""
-
     def __init__(
         self, seen: SeenDocuments, question: str, models: Sequence[ModelStep], answering: Sequence[ModelStep]
     ) -> None:
@@ -220,7 +213,6 @@ class _PromptReader:
         return bool(self._said[call]) and not set(self._parts_of[call]) <= set(self._parts_of[later])
 
     def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
-        """The calls that the answer comes from."""
         speakers: dict[int, list[ModelStep]] = {}  # by the number of a part, the calls whose words stand in it
         brief = {text for own in self._said.values() for text in own if len(words_of(text[:_SHORT])) == 1}
         most = max(1000, 2_000_000 // max(1, len(self._models)))
@@ -278,7 +270,7 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
     values = {
         entry: {
             text
-            for value in islice(entry.document.metadata.values(), _MAX_ENTRIES)
+            for value in entry.document.metadata.values()
             if type(value) in {str, int, float} and (text := str(value).strip())
             if entry.text != text or len(text) >= _SHORT
         }
@@ -336,7 +328,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     answer = words_of(response)
     if not answer:
         return list(models)[-1:], True
-    most = _MAX_SAID_BY_ALL // max(1, len(models))
+    most = _MAX_SAID_BY_ALL // len(models)
     said = {call: [words_of(text[:most]) for text in call.texts_said] for call in models}
     is_said = _is_said(answer, [words for own in said.values() for words in own if words])
     same = [

@@ -57,11 +57,10 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
     talks = [
-        (talk, [message.text for message in talk if message.role == "human"][-1])
+        (talk, said)
         for _, talk in leaves
-        if isinstance(talk, list)
+        if isinstance(talk, list) and (said := [each.text for each in talk if each.role == "human"][-1]).strip()
     ]
-    talks = [(talk, said) for talk, said in talks if said.strip()]
     spoken = [said for _, said in talks]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
@@ -154,12 +153,7 @@ def _was_left_early(tree: RequestTree) -> bool:
 def _received(tree: RequestTree) -> str | None:
     """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
     model = _speaker(tree) if tree.streamed or tree.delivered else None
-    if model is None:
-        return None
-    said = "".join(map(content_text, model.tokens))
-    if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
-        return tree.output  # a step changed the model's words on their way to the reader
-    return said or None
+    return None if model is None else "".join(map(content_text, model.tokens)) or None
 
 
 def _speaker(tree: RequestTree) -> ModelStep | None:
@@ -316,8 +310,8 @@ class _Answers:
             is_object = isinstance(value, ObjectFields) or self._was_spoken(value)
             names = [key for key in field_names.FINAL_ANSWER if key in value] if isinstance(value, dict) else []
             yield from (value if is_object else value[key] for key in names)
-        for value in fields:
-            spoken = list(filter(self._has_said, texts_in(value, in_objects=False)))
+        for value in (value for value in fields if not isinstance(value, ObjectFields)):
+            spoken = list(filter(self._has_said, texts_in(value)))
             if spoken:
                 yield spoken[0] if len(spoken) == 1 else value
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.log import RequestLog
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
-from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall, identifier
 from ragspan.request.contents import Call, Document, PayloadMessage
 from ragspan.request.documents import SeenDocuments, context_of, text_or_none
 from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import answer_of, question_of
-from ragspan.request.steps import ModelStep, RerankStep, SearchStep, SeenDocument, Step, SynthesisStep, ToolStep
+from ragspan.request.steps import ModelStep, RerankStep, SearchStep, Step, SynthesisStep, ToolStep
 from ragspan.request.tree import RequestTree, tree_of
 from ragspan.safe_copy import Opaque, Snapshot, kept_entries
 from ragspan.turns import give_turn
@@ -61,8 +60,8 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         started_ns=tree.started_ns,
         ended_ns=tree.ended_ns,
         parent=tree.anchor,
-        session_id=_first_of(given, field_names.SESSION),
-        user_id=_first_of(given, field_names.USER),
+        session_id=identifier(map(given.get, field_names.SESSION)),
+        user_id=identifier(map(given.get, field_names.USER)),
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
         metadata={key: one for key, one in kept_entries(given).items() if not key.startswith(_TRACING)},
         is_agent=given.get("ls_integration") == "langchain_create_agent"
@@ -77,14 +76,6 @@ def _is_bare(tree: RequestTree) -> bool:
     if tree.run_type in {"parser", "prompt"} or isinstance(tree.root, (SearchStep, ModelStep)):
         return True
     return isinstance(tree.root, ToolStep) and not tree.all_of(ModelStep)
-
-
-def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    """The first of these entries, as a text."""
-    for key in keys if metadata else ():
-        if isinstance(value := metadata.get(key), (str, int)) and value != "":
-            return str(value)
-    return None
 
 
 class _StepRecords:
@@ -153,53 +144,59 @@ class _StepRecords:
 
     def _message(self, part: PayloadMessage) -> Message:
         """A message of a prompt; an agent's prompts repeat all earlier ones."""
-        key = (part.role, part.text, text_or_none(part.call_id), _requests(part))
-        role, text, call_id, requests = key
-        known = self._messages.get(key)
-        if known is None:
-            known = Message(role=_ROLES.get(role, role), text=text, tool_requests=requests, tool_call_id=call_id)
-            self._messages[key] = known
-        return known
+        role, text, call_id, requests = key = (part.role, part.text, text_or_none(part.call_id), _requests(part))
+        if key not in self._messages:
+            shown = Message(role=_ROLES.get(role, role), text=text, tool_requests=requests, tool_call_id=call_id)
+            self._messages[key] = shown
+        return self._messages[key]
 
     def _rerankings(self) -> tuple[Reranking, ...]:
         """The rerankings: searches that call another one, and reorder or filter what it found, or else steps of their own."""
         inner = [step for step in self._all_searches if step.inside_search and step.found]
-        shown: list[Reranking] = []
+        steps: list[RerankStep] = []
         for outer in self._searches if inner else ():
             asked = [step for step in inner if step.parent is outer]
             if len(asked) == 1 and outer.ended_ns and not outer.error:
                 given, found = asked[0].found, outer.found
                 is_reranked = bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
                 if is_reranked or {entry.text for entry in found} < {entry.text for entry in given}:
-                    one = self._reranking(outer, outer.query, given, found, is_filter=not is_reranked)
-                    shown.append(replace(one, started_ns=asked[0].ended_ns))
-        return tuple(shown) or tuple(
-            self._reranking(
-                step, step.query, step.given, step.found, model=step.model, top_k=step.top_k, is_filter=step.is_filter
-            )
-            for step in self._tree.all_of(RerankStep)[:_MAX_OF_A_KIND]
+                    step = RerankStep(
+                        name=outer.name,
+                        parent=outer.parent,
+                        started_ns=asked[0].ended_ns,
+                        ended_ns=outer.ended_ns,
+                        query=outer.query,
+                        inputs=[[entry.document, entry.score] for entry in given],
+                        output=[[entry.document, entry.score] for entry in found],
+                        is_filter=not is_reranked,
+                    )
+                    steps.append(step)
+        return tuple(
+            self._reranking(step)
+            for step in steps or self._tree.all_of(RerankStep)[:_MAX_OF_A_KIND]
             if not step.is_filter or (step.ended_ns and not step.error and len(step.found) < len(step.given))
         )
 
-    def _reranking(
-        self,
-        step: Step,
-        query: str | None,
-        given: Sequence[SeenDocument],
-        found: Sequence[SeenDocument],
-        **about: Any,
-    ) -> Reranking:
+    def _reranking(self, step: RerankStep) -> Reranking:
         before, after = (
             tuple(
                 context_of(entry.document, rank=rank, score=entry.document.metadata.get(_NEW_ORDER, entry.score))
                 for rank, entry in enumerate(documents)
             )
-            for documents in (given, found)
+            for documents in (step.given, step.found)
         )
-        return Reranking(name=step.name, query=query, given=before, contexts=after, **about, **self._common(step))
+        return Reranking(
+            name=step.name,
+            query=step.query,
+            given=before,
+            contexts=after,
+            model=step.model,
+            top_k=step.top_k,
+            is_filter=step.is_filter,
+            **self._common(step),
+        )
 
     def _common(self, step: Step) -> dict[str, Any]:
-        """What all steps have."""
         around = step.ancestors() if self._tools else ()
         return {
             "started_ns": step.started_ns,
@@ -220,7 +217,6 @@ def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[
 
 
 def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:
-    """What a model asks of tools."""
     return tuple(
         ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
         for call in message.calls or ()

@@ -25,8 +25,6 @@ from ragspan.safe_copy import OPAQUE, Snapshot
 
 @dataclass(eq=False, slots=True)
 class SeenDocument:
-    """A document that a step showed."""
-
     document: Document
     rank: int | None
     score: float | None
@@ -62,7 +60,6 @@ class Step:
 
     @property
     def messages(self) -> Sequence[PayloadMessage]:
-        """The messages that it was given."""
         given = self.inputs if isinstance(self.inputs, list) else ()
         return [each for each in given if isinstance(each, PayloadMessage)]
 
