@@ -47,6 +47,17 @@ def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own()
     assert [one.text for one in record.background] == [ORDER]
 
 
+def test_a_text_of_a_step_that_the_model_then_repeats_word_for_word_is_background():
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.steps({"question": QUESTION}, {"order": ORDER})
+    log.says(ORDER, [PayloadMessage("system", f"{RULES}\n{ORDER}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    record = log.ends(ORDER)
+
+    assert [one.text for one in record.background] == [ORDER]
+
+
 def test_values_of_the_metadata_that_stand_together_are_the_contexts_text():
     log = WrittenLog()
     documents = [

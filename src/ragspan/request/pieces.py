@@ -329,10 +329,10 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
         tree: the request.
         asked: the question, and what was searched with.
     """
-    said = {text for each in tree.answering_models if (text := each.said.strip())}
-    left_out = {*said, *(text.strip() for text in asked)}
+    said = [(each.ended_ns, text) for each in tree.answering_models if (text := each.said.strip())]
+    left_out = {text.strip() for text in asked}
     asked_models = {part.text for model in tree.answering_models for part in model.prompt}
-    found: dict[str, None] = {}
+    found: dict[str, int] = {}  # with the time from which on it is there
     told: set[str] = set()
     for step in tree.all_steps:
         value: Snapshot = None
@@ -347,10 +347,15 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
             if not _INSTRUCTING.isdisjoint(words_in_name(name)):
                 told.add(text)
             elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
-                found[text] = None
-    spoken = [text for text in said if " " in text]
-    values = (text for text in islice(found, _MAX_VALUES) if text not in told and text.strip() not in left_out)
-    return [text for text in values if not any(one in text for one in spoken)]
+                found.setdefault(text, 0 if step.parent is None else step.ended_ns)
+    return [
+        text
+        for text, since in islice(found.items(), _MAX_VALUES)
+        if text not in told
+        and text.strip() not in left_out
+        # What a model said before is no data; a model may quote data afterwards.
+        and not any(one == text.strip() or (" " in one and one in text) for ended, one in said if ended <= since)
+    ]
 
 
 def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:
