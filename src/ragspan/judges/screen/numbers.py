@@ -41,11 +41,9 @@ def find_absent_number(claim: Claim) -> Finding | None:
                 if ours and other.kind == ours.kind:
                     return Finding(kind="number", response=ours.text, context=other.text, place=place)
         if key in claim.absent and _TWO_DIGITS.match(claim.words[at]):
-            counted = (
-                re.escape(claim.words[at + 1]) if is_content("".join(claim.keys[at + 1 : at + 2]) or "the") else ""
-            )
-            written = re.search(rf"{re.escape(claim.words[at])}(?:[ -]?{counted}\b)?", claim.sentence.text)
-            words = written[0] if written else claim.words[at]
+            follows = is_content("".join(claim.keys[at + 1 : at + 2]) or "the")
+            written = [f"{claim.words[at]}{mark}{claim.words[at + 1]}" for mark in (" ", "-", "")] if follows else []
+            words = next((one for one in written if one in claim.sentence.text), claim.words[at])
             return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
 
