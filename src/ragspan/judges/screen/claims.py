@@ -25,6 +25,7 @@ _DIGITS, _GROUPED = (
 )  # a number in groups; not of decimals
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _SHORT_YEAR = 2  # digits
+_HOUR = 2  # digits
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _MOST_PLACES = 8  # sentences with a number that are looked through for what it measures
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
@@ -137,6 +138,9 @@ class Claim:
             for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
                 ends = range(1, len(parts) + 1)
                 found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
+        hours = {number: int(number) for number in numbers if len(number) <= _HOUR and number.isdigit()}
+        times = {key for there in keys.values() for key in there if ":" in key} if hours else set()
+        found |= {number for number, hour in hours.items() if {f"{hour}:00", f"{hour + 12}:00"} & times}
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
         is_scaled = not known.scales.keys().isdisjoint(self.keys)
         is_scaled = is_scaled or any(ours.about for ours in sought)

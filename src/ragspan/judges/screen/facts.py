@@ -20,7 +20,6 @@ _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 _NOUNS = 3
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
-_PAID = frozenset({"charge", "cost", "duty"})  # "free of charge" denies nothing
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
@@ -151,6 +150,11 @@ class Facts:
         return tuple(found)
 
     @Lazy
+    def has_times(self) -> bool:
+        """Whether it has times of the day."""
+        return any(one.kind == "time" for one in self.quantities)
+
+    @Lazy
     def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
@@ -217,7 +221,7 @@ class Facts:
             limits = zip(self.keys[at + 1 : at + _SOON + 1], self.keys[at + 2 : at + _SOON + 2], strict=False)
             return not any(one in {"exceed", "than"} and is_number(other) for one, other in limits)
         refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
-        return refuses or (word == "free" and after == "of" and self._key(at + 2) not in _PAID)
+        return refuses or (word == "free" and after == "of")
 
     def _quantity(self, at: int) -> Quantity | None:
         word, written, known = self.keys[at], self.words[at], english()
