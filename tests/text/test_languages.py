@@ -95,3 +95,8 @@ def test_a_short_response_is_read_in_the_language_of_its_contexts():
     found = languages_of("30 Tage", ["Der Artikel kann innerhalb von 30 Tagen nach dem Kauf zurückgegeben werden."])
 
     assert (found.response.code, found.are_comparable) == ("de", True)
+
+
+@pytest.mark.parametrize("text", ["Pets are allowed.", "Two single rooms are $160."])
+def test_a_short_text_whose_only_function_words_other_languages_have_too_is_english(text):
+    assert languages_of(text, ["A single room costs $80, a double room $110."], "Price?").response.code == "en"

@@ -329,7 +329,7 @@ def _read(sample: str) -> _Sample:
             letters, main, words, counts, max(codes, key=counts.__getitem__, default="und")
         )  # the first of equals
     counts["en"] = english
-    best = max(counts, key=counts.__getitem__)
+    best = max(counts, key=lambda code: (counts[code], code == "en"))  # English, of equals
     return _Sample(letters, main, words, counts, best if counts[best] >= max(1, _SHARE * len(words)) else None)
 
 
