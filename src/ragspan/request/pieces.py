@@ -353,7 +353,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
         for text, since in islice(found.items(), _MAX_VALUES)
         if text not in told
         and text.strip() not in left_out
-        # What a model said before is no data; a model may quote data afterwards.
+        # What a model said before is not data; a model may quote data afterwards.
         and not any(one == text.strip() or (" " in one and one in text) for ended, one in said if ended <= since)
     ]
 

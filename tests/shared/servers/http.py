@@ -102,7 +102,10 @@ class LocalHttp:
             def handle_any(self):
                 local.connections.add(self.client_address)
                 path, _, query = self.path.partition("?")
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    raise ConnectionResetError("the client gave up while it sent")
                 headers = {name.lower(): text for name, text in self.headers.items()}
                 if headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
