@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog
@@ -30,7 +30,7 @@ names of the entries that are left out."""
 _MAX_PARTS = 100  # of a tool's result, or of a list in it, that are searched for nodes
 
 
-def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:
+def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:  # noqa: C901, PLR0912  on the request path
     """The nodes of a list, each as a document and its score: one document for each node and text.
 
     Args:
@@ -47,61 +47,51 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
     read = items if type(items) is list else items_of(items) if is_list(items) else None
     if not read:
         return []
-    plain = _plain_documents_of(read, log)
-    if plain:
-        return plain
-    pairs = []
+    pairs, new, given = list[list[Any]](), list[Document](), list[Any]()
+    kind_of_items = kind_of_nodes = None  # mostly all are of the same classes
+    items_are_plain = nodes_are_plain = False
     for item in read:
-        own = fields_of(item)
-        node, score = own.get("node", item), own.get("score")
-        fields = fields_of(node)
-        text = _text_in(fields)
+        if type(item) is not kind_of_items:
+            kind_of_items = type(item)
+            items_are_plain = has_plain_dict(kind_of_items)
+        own = item.__dict__ if items_are_plain else fields_of(item)
+        try:
+            node, score = _of_item(own)
+        except KeyError:
+            node, score = own.get("node", item), own.get("score")
+        if type(node) is not kind_of_nodes:
+            kind_of_nodes = type(node)
+            nodes_are_plain = has_plain_dict(kind_of_nodes)
+        fields = node.__dict__ if nodes_are_plain else fields_of(node)
+        try:
+            text, name, metadata = _of_node(fields)
+        except KeyError:
+            text, name, metadata = fields.get("text"), fields.get("id_"), fields.get("metadata")
+        if type(text) is not str or type(name) is not str:
+            text, name = _text_in(fields), plain_text(name)
         known = kept.get(id(node))
         if known is None or known[1].text != text:
             log.texts[id(text)] = text
-            metadata = kept_entries(fields.get("metadata"), nested=True, texts=log.texts)
-            log.parts += 4 + 3 * len(metadata)
-            known = kept[id(node)] = node, Document(text, plain_text(fields.get("id_")), metadata)
-        pair = [known[1], score if score is None else number_of(score)]
+            document = Document(text, name, _NO_METADATA)
+            kept[id(node)] = node, document
+            new.append(document)
+            given.append(metadata)
+        else:
+            document = known[1]
+        pair = [document, score if type(score) is float or score is None else number_of(score)]
         if item is not node:
             kept[id(item)] = item, pair
-        log.parts += 4
         pairs.append(pair)
+    copies = small_copies(given) or [kept_entries(one, nested=True, texts=log.texts) for one in given]
+    for document, copy in zip(new, copies, strict=True):
+        document.metadata = copy
+    log.parts += 4 * len(pairs) + 4 * len(new) + 3 * sum(map(len, copies))
     return pairs
 
 
-def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
-    """The same of nodes of the framework's own classes that were not read before, in loops of C; None of any others."""
-    kept = log.kept
-    if not _are_alike(items):
-        return None
-    try:
-        nodes, scores = zip(*map(itemgetter("node", "score"), map(_fields, items)), strict=True)
-        if not _are_alike(nodes):
-            return None
-        texts, names, metadata = zip(*map(itemgetter("text", "id_", "metadata"), map(_fields, nodes)), strict=True)
-    except (KeyError, TypeError):
-        return None
-    kinds = {*map(id, map(type, texts)), *map(id, map(type, names)), *map(id, map(type, scores))}
-    small: Any = small_copies(metadata)
-    if small is None or not kinds <= _PLAIN or any(map(kept.get, map(id, nodes))):
-        return None
-    documents = list(map(Document, texts, names, small))
-    pairs = list(map(list, zip(documents, scores, strict=True)))
-    kept.update(zip(map(id, nodes), zip(nodes, documents, strict=True), strict=True))
-    kept.update(zip(map(id, items), zip(items, pairs, strict=True), strict=True))
-    log.texts.update(zip(map(id, texts), texts, strict=True))
-    log.parts += 8 * len(pairs) + 3 * sum(map(len, small))
-    return pairs
-
-
-def _are_alike(objects: Sequence[Any]) -> bool:
-    """Whether they are all of one class that keeps its fields in their dictionaries."""
-    return len({*map(id, map(type, objects))}) == 1 and has_plain_dict(type(objects[0]))
-
-
-_fields: Callable[[Any], Any] = attrgetter("__dict__")
-_PLAIN = frozenset(map(id, (str, float, type(None))))
+_of_item: Callable[[Any], Any] = itemgetter("node", "score")
+_of_node: Callable[[Any], Any] = itemgetter("text", "id_", "metadata")
+_NO_METADATA: Mapping[str, Any] = {}
 _second: Callable[[Any], Any] = itemgetter(1)
 
 
