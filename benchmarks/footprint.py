@@ -41,10 +41,9 @@ for _ in range(int(sys.argv[1])):
     chain.invoke("When are card payments settled?")
 if sys.argv[2] == "with":
     assert ragspan.default_engine().flush(60)
-me = Path("/proc/self").resolve().name
-helpers = Path(f"/proc/{me}/task/{me}/children").read_text().split()
-helpers += [each for task in Path(f"/proc/{me}/task").iterdir() for each in (task / "children").read_text().split()]
-print(resident(me), sum(map(resident, set(helpers))), file=sys.stderr)
+threads = Path("/proc/self/task").iterdir()
+helpers = [each for thread in threads for each in (thread / "children").read_text().split()]
+print(resident("self"), sum(map(resident, helpers)), file=sys.stderr)
 """
 
 

@@ -1,5 +1,6 @@
 """Evidence beside found documents: values of templates and states, metadata shown alone, short documents, primed messages."""
 
+import pytest
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog
 
 from ragspan.request.contents import Document, PayloadMessage
@@ -36,24 +37,14 @@ def test_rows_that_a_step_gave_out_are_background_as_a_template_writes_them():
     assert [(one.kind, "K-2214" in one.text, "12" in one.text) for one in record.background] == [("other", True, True)]
 
 
-def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own():
+@pytest.mark.parametrize("response", [ANSWER, ORDER], ids=["another response", "a response that repeats it"])
+def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own(response):
     log = WrittenLog({"question": QUESTION})
     log.searches(PUMP)
     log.steps({"question": QUESTION}, {"order": ORDER})
-    log.says(ANSWER, [PayloadMessage("system", f"{RULES}\n{ORDER}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+    log.says(response, [PayloadMessage("system", f"{RULES}\n{ORDER}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
 
-    record = log.ends(ANSWER)
-
-    assert [one.text for one in record.background] == [ORDER]
-
-
-def test_a_text_of_a_step_that_the_model_then_repeats_word_for_word_is_background():
-    log = WrittenLog({"question": QUESTION})
-    log.searches(PUMP)
-    log.steps({"question": QUESTION}, {"order": ORDER})
-    log.says(ORDER, [PayloadMessage("system", f"{RULES}\n{ORDER}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
-
-    record = log.ends(ORDER)
+    record = log.ends(response)
 
     assert [one.text for one in record.background] == [ORDER]
 

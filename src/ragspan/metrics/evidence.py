@@ -100,6 +100,6 @@ def _explanation(verdicts: Sequence[ClaimVerdict], names: Sequence[str], what: s
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         return f"{len(wrong)} of {len(verdicts)} {what} unsupported: {'; '.join([*wrong[:_SHOWN], *more])}"
     if unsure:
-        return f"W{_cannot_tell(len(unsure), verdicts, what)[1:]}. {compared(unsure[0])}".rstrip()
+        return f"{_cannot_tell(len(unsure), verdicts, what).capitalize()}. {compared(unsure[0])}".rstrip()
     weakest = min(verdicts, key=lambda one: math.inf if one.probability is None else one.probability)
     return f"No unsupported {what.removesuffix('s')} was found ({len(verdicts)} compared). {compared(weakest)}".rstrip()

@@ -59,15 +59,18 @@ class Faithfulness(JudgedMetric[Judge]):
             verdicts.append(replace(settled, claim=claim))
         if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
             return without_documents
-        claimed = (" ".join((one.claim or "").split()) for one in verdicts)
-        shown = (one if len(one) <= _SHOWN_CHARS else f"{one[: _SHOWN_CHARS - 3]}..." for one in claimed)
-        names = [
-            f"{name} ({said})" if (said := compared(one)) else name for name, one in zip(shown, verdicts, strict=True)
-        ]
+        names = list(map(_shown, verdicts))
         outcome = scored_share(self, record, verdicts, what="claims", names=names, verifier=verifier)
         if not isinstance(outcome, Score):
             return outcome
         return await with_causes(outcome, record, [one.claim or "" for one in verdicts if one.verdict == "unsupported"])
+
+
+def _shown(verdict: ClaimVerdict) -> str:
+    """The claim on one line, cut if it is long, and what it was compared with."""
+    claim, said = " ".join((verdict.claim or "").split()), compared(verdict)
+    claim = claim if len(claim) <= _SHOWN_CHARS else f"{claim[: _SHOWN_CHARS - 3]}..."
+    return f"{claim} ({said})" if said else claim
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,9 @@ _FEW_CLAIMS = 2
 _ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
 one; and the share below which it is not looked at."""
-_DIGITS, _GROUPED = (
-    re.compile(r"\d+"),
-    re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}"),
-)  # a number in groups; not of decimals
-_YEAR = re.compile(r"(?:1\d|20)\d\d")
-_SHORT_YEAR = 2  # digits
-_HOUR = 2  # digits
+_DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
+_GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
+_SHORT = 2  # digits of an hour, and of a year without its century
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _MOST_PLACES = 8  # sentences with a number that are looked through for what it measures
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
@@ -138,12 +134,11 @@ class Claim:
             for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
                 ends = range(1, len(parts) + 1)
                 found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
-        hours = {number: int(number) for number in numbers if len(number) <= _HOUR and number.isdigit()}
+        hours = {number: int(number) for number in numbers if len(number) <= _SHORT and number.isdigit()}
         times = {key for there in keys.values() for key in there if ":" in key} if hours else set()
         found |= {number for number, hour in hours.items() if {f"{hour}:00", f"{hour + 12}:00"} & times}
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
-        is_scaled = not known.scales.keys().isdisjoint(self.keys)
-        is_scaled = is_scaled or any(ours.about for ours in sought)
+        is_scaled = any(ours.about for ours in sought) or not known.scales.keys().isdisjoint(self.keys)
         for place, there in keys.items() if sought else ():
             if is_scaled or not known.measuring.isdisjoint(there):
                 held = self.index.facts_at(place).quantities
@@ -172,12 +167,11 @@ class Claim:
         """Whether a context has a year of "the 1980s" or "the 80s", or the century of "the 1800s"."""
         if not number.endswith("0"):
             return False
-        ends = number[-2:-1]
         years = (key for context in self.index.contexts for key in context.keys if _YEAR.fullmatch(key))
-        century = f"{number[:-2]}" if len(number) > _SHORT_YEAR else ""
-        if century and number.endswith("00") and self.index["centuri"] and self.index[str(int(century) + 1)]:
+        century, is_whole = number[:-_SHORT], number.endswith("00")
+        if century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]:
             return True
-        return any(year.startswith(century) and (year[2] == ends or number.endswith("00")) for year in years)
+        return any(year.startswith(century) and (is_whole or year[2] == number[-2]) for year in years)
 
 
 def _bare(digits: str) -> str:

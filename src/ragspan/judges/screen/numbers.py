@@ -84,20 +84,17 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             reached |= words
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
             held += [words] if any(_says(other, quantity) for other in there) else []
-            if near.share >= claim.response.enough and (
-                # A number that stands elsewhere, where it may be asked about or computed.
-                not claim.index[quantity.raw]
-                or (quantity.raw not in claim.response.question and _FACTORS.keys().isdisjoint(near.facts.keys))
-                or around <= reached
-            ):
+            # A number that stands elsewhere may be asked about, or computed.
+            may_follow = quantity.raw in claim.response.question or not _FACTORS.keys().isdisjoint(near.facts.keys)
+            is_clear = not (may_follow and claim.index[quantity.raw]) or around <= reached
+            if near.share >= claim.response.enough and is_clear:
                 parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
     for words, reached, rivals, place in parts:
         if rivals and all(words - own and own <= reached for own in held):
             other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
-            is_known = other.raw != quantity.raw and not held and claim.index[quantity.raw]
             fits = len(words), bool(other.nouns & quantity.nouns)
-            if (best is None or fits > best[0]) and (not is_known or len(around - reached) * 2 <= len(around)):
+            if best is None or fits > best[0]:
                 best = fits, other, place
     return best and best[1:]
 
