@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import socket
+import socketserver
+import threading
 
 import pytest
 
@@ -63,6 +65,24 @@ def refused_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
+
+
+@pytest.fixture
+def plain_port():
+    """A port that speaks HTTP alone: it reads what comes, answers that it is no request, and waits until its client has gone."""
+
+    class Plain(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(1 << 16)
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            self.request.recv(1 << 16)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Plain) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        yield server.server_address[1]
+        server.shutdown()
+        serving.join()
 
 
 @pytest.fixture

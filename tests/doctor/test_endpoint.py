@@ -58,24 +58,19 @@ def test_what_the_exporter_takes_for_success_and_is_none_fails(asked, otlp_liste
     assert "secret" not in finding.found
 
 
-def hang_up(_path):
-    raise ConnectionAbortedError
-
-
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
         ("http://127.0.0.1:{refused}", "start the receiver"),
         ("http://127.0.0.1:{silent}", "start the receiver"),
-        ("https://127.0.0.1:{port}", "http:// in place of https://"),
+        ("https://127.0.0.1:{plain}", "http:// in place of https://"),
         ("localhost:4318", "write it as http://localhost:4318"),
     ],
 )
 def test_an_endpoint_that_cannot_be_reached_is_reported_with_what_may_be_wrong(
-    asked, otlp_listener, silent_port, refused_port, url, advice
+    asked, plain_port, silent_port, refused_port, url, advice
 ):
-    otlp_listener.answer = hang_up
-    finding = asked(url.format(silent=silent_port, refused=refused_port, port=otlp_listener.port), timeout=5.0)
+    finding = asked(url.format(silent=silent_port, refused=refused_port, plain=plain_port), timeout=5.0)
 
     assert (finding.state, finding.code) == ("failed", "endpoint_unreachable")
     assert advice in finding.advice
