@@ -50,7 +50,7 @@ E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.in
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
 DEMO_MEMBERS := -e . -e 'integrations/langchain[demo]' -e integrations/llama-index
 
-demo: $(DEMO)/.installed  ## answer eight questions, well and badly, and show each answer with its scores
+demo: $(DEMO)/.installed  ## answer seven questions, well and badly, and show each answer with its scores
 	@$(DEMO)/bin/ragspan demo
 
 # A file's tests run in one process, so that what they share is made once; with `each`, a process has files of its own from the

@@ -5,7 +5,7 @@ Start Phoenix first, from a virtual environment of its own, for it brings many p
     pip install arize-phoenix
     PHOENIX_TELEMETRY_ENABLED=false phoenix serve     # http://127.0.0.1:6006
 
-Then look at the project "ragspan" there, and filter for: annotations['faithfulness'].score < 0.5
+Then look at the project "ragspan" there, and filter for: annotations['faithfulness'].label == 'fail'
 """
 
 import sys

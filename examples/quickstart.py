@@ -16,5 +16,5 @@ with ragspan.capture(question="When are card payments settled?", sink=engine) as
 
 engine.flush(timeout=10)
 for name, outcome in seen.scored[0].outcomes.items():
-    print(f"{name}: {outcome}\n")
+    print(f"{name}: {outcome}\n  {getattr(outcome, 'explanation', '')}\n")
 engine.shutdown(timeout=10)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO
@@ -30,6 +32,8 @@ from ragspan.telemetry.values import bounded, legible
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 200  # characters of a question or a response
 _MAX_REASON, _MAX_FINDING = 400, 100  # characters of what explains a failing score, and one that passes
+_AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
+_BACKGROUND = {"metadata": "metadata text", "tool": "tool result", "history": "earlier message", "other": "other text"}
 _MOST_CELLS = 100  # that are remembered
 _WAITING = Text("ragspan: the scores of this cell's answers appear here", style="dim")
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
@@ -88,11 +92,13 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
         if len(outcomes) > 1 and len(reasons) == 1 and (reason := next(iter(reasons))):  # one line for all metrics
             yield Text(f"  {'not scored':<20} -    ").append(shortened(reason), style="yellow")
             outcomes = {}
-        said: set[str | None] = set()
+        said: list[str] = []
         for metric, outcome in outcomes.items():
-            explanation = self.explanation(outcome) if isinstance(outcome, Score) else None
-            yield Text("  ").append_text(outcome_line(metric, outcome, None if explanation in said else explanation))
-            said.add(explanation)
+            new = explanation = self.explanation(outcome) or "" if isinstance(outcome, Score) else ""
+            for earlier in said:  # a finding is not shown twice
+                new = new.replace(f" ({earlier})", "").replace(earlier, "")
+            yield Text("  ").append_text(outcome_line(metric, outcome, new.strip()))
+            said += [explanation] if explanation else []
         judges = dict.fromkeys(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))
         if named := [shortened(judge) for judge in judges if judge]:
             yield Text(f"  {'judged by':<20} {', '.join(named)}", style="dim")
@@ -107,15 +113,20 @@ def text_lines(record: RagRecord) -> Iterator[Text]:
 
 def _contexts_found(record: RagRecord) -> str:
     """How many contexts there are, and where they came from."""
-    if record.contexts is None:
-        why = f": {record.contexts_unknown}" if record.contexts_unknown else ""
-        why += "; name what searches: RAGSPAN_RETRIEVAL_TOOLS, record_contexts()" if why == ": unmarked_text" else ""
-        return "the text of the prompts" if record.background_is_prompt else f"not known{why}"
-    if not record.contexts:
-        return "none"
-    searches = dict.fromkeys(retrieval.data_source_id or retrieval.name for retrieval in record.retrievals)
-    names = ", ".join(map(shortened, searches)) or "the program"
-    return f"{counted(len(record.contexts), 'document')} from {names}"
+    others = Counter(_BACKGROUND[one.kind] for one in record.background)
+    background = ", ".join(counted(number, kind) for kind, number in others.items())
+    if record.background_is_prompt:
+        return "the text of the prompts"
+    if record.contexts:
+        searches = dict.fromkeys(retrieval.data_source_id or retrieval.name for retrieval in record.retrievals)
+        names = ", ".join(map(shortened, searches)) or "the program"
+        documents = f"{counted(len(record.contexts), 'document')} from {names}"
+        return f"{documents}; {background}" if background else documents
+    if background or record.contexts is not None:
+        return f"no documents; {background}" if background else "none"
+    why = f": {record.contexts_unknown}" if record.contexts_unknown else ""
+    why += "; name what searches: RAGSPAN_RETRIEVAL_TOOLS, record_contexts()" if why == ": unmarked_text" else ""
+    return f"not known{why}"
 
 
 def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:
@@ -125,14 +136,15 @@ def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text
         style = "yellow" if isinstance(outcome, MetricFailure) else "dim"
         return line.append(f" -    {shortened(_reason_of(outcome))}", style=style)
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
-    most = _MAX_FINDING if outcome.label == "pass" else _MAX_REASON
-    return line.append(f"  {shortened(explanation, most)}", style="dim") if explanation else line
+    if outcome.label == "pass" and explanation:  # the first sentence will do
+        explanation = shortened(_AFTER_FIRST_SENTENCE.sub("", explanation), _MAX_FINDING)
+    return line.append(f"  {shortened(explanation, _MAX_REASON)}", style="dim") if explanation else line
 
 
 def _reason_of(outcome: Outcome) -> str:
     """Why there is no score, in one of few words."""
-    if isinstance(outcome, NotApplicable) and outcome.reason == "answer_error" and outcome.detail:
-        return f"answer_error: {outcome.detail}"
+    if isinstance(outcome, NotApplicable) and outcome.detail:
+        return f"{outcome.reason}: {outcome.detail}"
     if isinstance(outcome, MetricFailure):
         return f"{outcome.error_type} (HTTP {outcome.status})" if outcome.status else outcome.error_type
     return getattr(outcome, "reason", "")
