@@ -51,7 +51,9 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
 def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_by(answered, evaluation_of):
     def row(number, value, topic, source):
         contexts = [RetrievedContext(text="c", metadata={"source": source})]
-        found = answered(number, {"a": value}, question=f"What does {topic} cost?", contexts=contexts)
+        found = answered(
+            number, {"a": value}, question=f"What does {topic} cost?", contexts=contexts, response=f"{number}."
+        )
         found.record.metadata["model"] = "m1" if number % 2 else "m2"
         return found
 
@@ -80,11 +82,21 @@ def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_b
 def test_answers_with_a_score_and_no_verdict_come_after_the_failing_ones(answered, evaluation_of):
     values = [0.9, Score(value=0.45), 0.1]
     found = show_failing(evaluation_of(answered(row, {"a": value}) for row, value in enumerate(values, 1)))
-    rank = show_failing(evaluation_of(answered(row, {"a": Score(value=0.5)}) for row in range(1, 50)))
+    rank = show_failing(
+        evaluation_of(answered(row, {"a": Score(value=0.5)}, response=f"{row}.") for row in range(1, 50))
+    )
 
     states = [(answer["row"], answer["scores"][0]["state"]) for answer in found["answers"]]
     assert states == [(3, "fail"), (2, "scored")]
     assert len(rank["answers"]) == 20, "a metric without a threshold leaves nothing open"
+
+
+def test_copies_of_a_row_are_one_answer_with_their_number(answered, evaluation_of):
+    rows = [answered(row, {"a": 0.1}, response="No." if row < 5 else "Yes.") for row in range(1, 7)]
+    rows[3].record.metadata["model"] = "m1"
+    found = show_failing(evaluation_of(rows, by=("model",)))["answers"]
+
+    assert [(answer["row"], answer["copies"]) for answer in found] == [(1, 3), (4, 1), (5, 2)]
 
 
 def test_a_word_of_few_answers_is_left_out_and_a_long_document_shows_that_it_was_cut(answered, evaluation_of):

@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from ragspan import Score
+from ragspan import NotApplicable, Score
 from ragspan.evaluate.report.comparison import compare
 
 
@@ -46,6 +46,14 @@ def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of)
     assert [fall.before for fall in change.falls] == [0.5, 1.0, 0.4]
     assert (change.newly_passing, change.newly_failing) == (1, 1)
     assert (len(many), many[0].before) == (20, 0.99)
+
+
+def test_answers_with_a_label_in_one_run_only_are_counted(run_of):
+    none, open_one = NotApplicable(reason="no_response"), Score(value=0.5)
+    (change,) = compare(run_of([0.1, 0.1, 0.1, none]), run_of([0.9, none, open_one, none])).metrics
+
+    assert (change.pairs, change.newly_failing, change.labelled_once) == (2, 1, 2)
+    assert "1 newly fail, 0 newly pass; 2 have a label in one run only" in str(change)
 
 
 def test_without_ids_in_common_rows_are_paired_by_number(run_of):

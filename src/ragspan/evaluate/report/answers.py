@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +46,7 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
     documents, words = _Counts(lambda: [0, 0]), _Counts(lambda: [0, 0])
     judging = {one.metric for one in evaluation.summary.values() if one.labelled}
     not_scored: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    copies: Counter[int] = Counter()
 
     def counted() -> Iterator[tuple[EvaluatedRow, bool]]:
         for row in evaluation.all_rows():
@@ -59,7 +60,14 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
                     counts[name][1] += 1
             is_open = any(not score.label for metric, score in row.scores.items() if metric in judging)
             if row.failing or is_open or (row.scores and not evaluation.failing):
-                yield row, is_open
+                copies[alike(row)] += 1
+                if copies[alike(row)] == 1:
+                    yield row, is_open
+
+    def alike(row: EvaluatedRow) -> int:
+        """The same for answers that the page could not tell apart, whatever they are chosen by."""
+        record, chosen_by = row.record, [str(row.record.metadata.get(name)) for name in evaluation.by_dimension]
+        return hash((record.question, record.response, *row.failing, *chosen_by, frozenset(_documents(record))))
 
     found = heapq.nsmallest(_MOST_LISTED, counted(), key=lambda one: one[0].badness)
     least = _MOST_LISTED if any(row.failing for row, _ in found) else _LOWEST_LISTED
@@ -70,7 +78,10 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
         {name: one for name, one in words.items() if _LEAST_TOLD <= one[1] <= most and one[0] > usual * one[1]}
     )
     by, names = list(evaluation.by_dimension), {str(one["name"]) for one in topics}
-    answers = [_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names) for at, row in enumerate(listed)]
+    answers = [
+        {"copies": copies[alike(row)], **_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names)}
+        for at, row in enumerate(listed)
+    ]
     return {"answers": answers, "documents": _shares(documents), "topics": topics, "not_scored": not_scored}
 
 

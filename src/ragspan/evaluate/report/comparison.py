@@ -12,7 +12,7 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from ragspan.evaluate.evaluation import Evaluation
@@ -23,6 +23,7 @@ from ragspan.outcomes import Label
 _FALLS_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
 _GENERATED = re.compile(r"row-\d+|[0-9a-f]{32}")  # ids of rows and records that were given none
+_NO_SCORE = (None, None)
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
 _Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores, int]]"
 """Row, scores by metric and the question's hash of each answer, by its id (else its number) and how many with this id came before."""
@@ -54,15 +55,18 @@ class MetricComparison:
     """95 % interval of the difference, of which positive is better; None for fewer than two pairs."""
     newly_passing: int = 0
     newly_failing: int = 0
+    labelled_once: int = 0
+    """Answers of both runs that pass or fail in one of them only: in the other they have no score, or the judge cannot tell."""
     falls: Sequence[Regression] = ()
     """At most twenty: those that passed before and fail now come first, then the largest."""
 
     def __str__(self) -> str:
+        once = f"; {self.labelled_once:,} have a label in one run only" if self.labelled_once else ""
         if self.mean is None:
-            return f"{self.metric}: nothing to compare with the baseline"
+            return f"{self.metric}: nothing to compare with the baseline{once}"
         means = f"{self.mean:.3f}, and {self.baseline_mean:.3f} in the baseline: {self.verdict}"
         newly = f"over {self.pairs:,} of both; {self.newly_failing:,} newly fail, {self.newly_passing:,} newly pass"
-        return f"{self.metric}: {means} ({newly})"
+        return f"{self.metric}: {means} ({newly}{once})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +85,7 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     """What changed from the baseline to this run."""
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
     changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
+    labelled_once: Counter[str] = Counter()
     has_own = (any(not _GENERATED.fullmatch(name) for name, _ in found) for found in (answers, before))
     by_id = any(not name.startswith("row-") for name, _ in answers.keys() & before.keys()) or all(has_own)
     if not by_id:
@@ -88,14 +93,21 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     both, paired_by = answers.keys() & before.keys(), "record id" if by_id else "row number and question"
     left_out = f"{len(answers) - len(both):,} only in this run, {len(before) - len(both):,} only in the baseline"
     pairing = f"{len(both):,} answers are in both runs, paired by {paired_by}; left out: {left_out}"
-    for key, (row, scores, _) in answers.items():
-        old = before[key][1] if key in both else {}
-        for metric in scores.keys() & old.keys():
-            (was, label_was), (now, label) = old[metric], scores[metric]
-            changes[metric].append(Regression(row, key[0], was, now, label_was, label))
+    for key in answers:
+        if key not in both:
+            continue
+        (row, scores, _), (_, old, _) = answers[key], before[key]
+        for metric in scores.keys() | old.keys():
+            (now, label), (was, label_was) = scores.get(metric, _NO_SCORE), old.get(metric, _NO_SCORE)
+            labelled_once[metric] += (label is None) is not (label_was is None)
+            if now is not None and was is not None:
+                changes[metric].append(Regression(row, key[0], was, now, label_was, label))
     differ = {metric: names for metric, names in judges.items() if judges_before.get(metric, names) != names}
     return Comparison(
-        metrics=tuple(_compared(metric, found, is_other=metric in differ) for metric, found in changes.items()),
+        metrics=tuple(
+            replace(_compared(metric, found, is_other=metric in differ), labelled_once=labelled_once[metric])
+            for metric, found in changes.items()
+        ),
         in_both=len(both),
         pairing=pairing if both else f"nothing to compare: no answer of both runs has the same {paired_by}",
         cautions=tuple(
