@@ -54,12 +54,12 @@ def traced(exporter, **options):
 
 
 def agreement(tool, folder, **environment):
-    """What `ragspan agree` says of the labels that people gave in a tool."""
+    """How `ragspan evaluate` finds a metric to agree with the labels that people gave in a tool."""
     table = folder / "labels.jsonl"
     ragspan("labels", "pull", tool, "--project", PROJECT, "--name", "correct", "-o", table, **environment)
     figures = folder / "agreement.json"
-    ragspan("agree", table, "--metrics", "faithfulness", "--json", figures)
-    return lines_of(table), json.loads(figures.read_text())["metrics"]
+    ragspan("evaluate", table, "--label-column", "label", "--metrics", "faithfulness", "--json", figures)
+    return lines_of(table), json.loads(figures.read_text())["agreement"]["metrics"]
 
 
 pytestmark = pytest.mark.nightly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,7 +11,7 @@ from result_lines import result_lines
 
 from ragspan import installed
 from ragspan.evaluate import ResultFile, evaluate_command, sources
-from ragspan.evaluate.sources import StoredAnswer
+from ragspan.evaluate.sources import StoredAnswer, StoredScore
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.testing import RecordingEmitter
 
@@ -154,7 +155,7 @@ def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatc
     monkeypatch.setattr(
         evaluate_command, "stored_answers", lambda *_, **__: (StoredAnswer(record=one) for one in records)
     )
-    monkeypatch.setattr(evaluate_command, "emitter_from", lambda *_: emitter)
+    monkeypatch.setattr(evaluate_command, "emitter_class", lambda _: lambda **_: emitter)
     done = run("--from", "phoenix", "--project", "p", "--to-trace", "--metrics", "faithfulness")
 
     assert done.exit_code == 0, done.output
@@ -191,9 +192,14 @@ def test_stopped_before_a_row_was_scored_the_command_says_that(run, table, tmp_p
     assert "with --output FILE a run can be continued" in run(table).stderr
 
 
-def test_labels_of_a_name_that_nobody_used_are_said_to_be_none(command, tmp_path, monkeypatch):
-    answers = [StoredAnswer(record=RagRecord(question="q", contexts=["c"], response="r"))]
-    monkeypatch.setattr(sources, "stored_answers", lambda *_: iter(answers))
+def test_where_nobody_used_the_name_of_a_label_those_that_there_are_are_listed(command, tmp_path, monkeypatch):
+    answer = StoredAnswer(record=RagRecord(question="q", contexts=["c"], response="r"))
+    said = [StoredScore(metric="correct", label="yes")]
+
+    def stored(*place):
+        return [replace(answer, opinions=said if place[-1] == sources.ANY_NAME else ())]
+
+    monkeypatch.setattr(sources, "stored_answers", stored)
     done = command("labels", "pull", "phoenix", "--project", "p", "--name", "corect", "-o", tmp_path / "labels.jsonl")
 
-    assert "no answer has a label 'corect' that a person gave: look up its name in phoenix" in done.stderr
+    assert "no answer has a label 'corect' that a person gave; there are: 'correct'" in done.stderr

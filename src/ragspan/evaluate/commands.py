@@ -29,7 +29,6 @@ _Since: TypeAlias = Annotated[
     Text, Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
 ]
 _Project: TypeAlias = Annotated[Text, Option(help="Of the tool; MLflow's experiment. A name or an id.")]
-_Json: TypeAlias = Annotated[File, Option(metavar="FILE", help="The figures for a program.")]
 _from = partial(Option, "--from", metavar="TOOL")
 _output = partial(Option, "--output", "-o", metavar="FILE.jsonl")
 _ENOUGH = "Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped."
@@ -64,7 +63,7 @@ def evaluate(
         Texts,
         Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once."),
     ] = None,
-    json: _Json = None,
+    json: Annotated[File, Option(metavar="FILE", help="The figures for a program.")] = None,
     mean: Annotated[
         Texts,
         Option(
@@ -106,7 +105,6 @@ def agree(
     answer_column: _Answer = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    json: _Json = None,
 ) -> None:
     """Say how well the judge agrees with your labels: score a table in which all rows, or some, have one.
 
@@ -170,11 +168,13 @@ def pull(
 
     Exit codes: 0 done; 2 wrong usage, or the tool cannot be read.
     """
-    from ragspan.evaluate.sources import stored_answers, write_labels
+    from ragspan.evaluate.sources import ANY_NAME, stored_answers, write_labels
 
     written, unclear = write_labels(output, stored_answers(tool, project, since, name))
     typer.echo(f"{written:,} answers with a label are in {output}")
     if not written + unclear:
-        typer.echo(f"no answer has a label {name!r} that a person gave: look up its name in {tool}", err=True)
+        answers = stored_answers(tool, project, since, ANY_NAME)
+        there = ", ".join(sorted({repr(said.metric) for one in answers for said in one.opinions})) or "none at all"
+        typer.echo(f"no answer has a label {name!r} that a person gave; there are: {there}", err=True)
     if unclear:
         typer.echo(f"{unclear:,} more have a label {name!r} that says neither good nor bad, and no score", err=True)

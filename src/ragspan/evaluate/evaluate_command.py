@@ -16,7 +16,6 @@ from rich.console import Console
 
 from ragspan.arguments import counted
 from ragspan.config import settings_with
-from ragspan.defaults import emitter_from
 from ragspan.engine.metric_outcome import about_response
 from ragspan.evaluate.evaluation import Evaluation, headline, parts
 from ragspan.evaluate.gates import KINDS, check_gates, parse_gates, require_metrics
@@ -30,7 +29,7 @@ from ragspan.evaluate.written_files import replacing, require_apart, require_jso
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.emitter_protocols import Emitter
+from ragspan.telemetry.emitter_protocols import Emitter, emitter_class
 
 _NOT_MET, _INTERRUPTED = 1, 130
 _BAD_ROWS_SHOWN = 10
@@ -71,7 +70,10 @@ def _evaluate_table(options: Namespace) -> int:
     metrics = metrics_of(settings, options.metrics, options.judge)
     require_metrics(gates, [metric.name for metric in metrics])
     stored = _stored(options)
-    emitter = emitter_from(options.source, settings) if options.to_trace else None
+    quotes = settings.explanations
+    if quotes is None and settings.capture_content is not False:
+        quotes = True  # of texts that the tool has: they were read there
+    emitter = emitter_class(options.source)(explanations=quotes) if options.to_trace else None
     evaluation = evaluate(
         options.data if stored is None else (answer.record for answer in stored),
         metrics,
@@ -140,7 +142,6 @@ def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
 
 def agree_with_labels(options: Namespace) -> int:
     """Evaluate the file, and print how well its labels agree with metrics that measure them, or are named; returns the exit code."""
-    require_apart({"the table": options.data}, {"--json": options.json})
     usual = settings_with().metrics
     measures = [metric for metric in MEASURES if metric in usual] or MEASURES[:1]
     metrics = measures if options.metrics is None else options.metrics
@@ -152,7 +153,6 @@ def agree_with_labels(options: Namespace) -> int:
     found = agreement(evaluation, with_all=options.metrics is not None)
     rows = evaluation.rows + evaluation.bad_row_count
     _print([headline(evaluation), f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
-    _write_json(options.json, found)
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
         return _NOT_MET

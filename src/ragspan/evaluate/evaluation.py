@@ -256,8 +256,8 @@ def _cells(one: MetricSummary, *numbers: float | None) -> list[str]:
 
 
 def text_table(*headings: str) -> Table:
-    """An empty table of Rich's."""
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    """An empty table of Rich's, narrow enough for a terminal of 80 columns."""
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in headings:
         is_left = heading in {"metric", headings[0]}
         found.add_column(heading, justify="left" if is_left else "right", no_wrap=heading == "metric", overflow="fold")

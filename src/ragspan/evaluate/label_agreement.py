@@ -31,7 +31,7 @@ class Figure:
     upper: float
 
     def __str__(self) -> str:
-        return f"{self.value:.2f} ({self.lower:.2f} to {self.upper:.2f})"
+        return f"{self.value:.2f} ({self.lower:.2f}-{self.upper:.2f})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

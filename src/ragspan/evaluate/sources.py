@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragspan.tools.http import HttpClient
 
 _SOURCES = "ragspan_source"
+ANY_NAME = "*"
 GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
 BAD = frozenset(
     {"0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded"}
@@ -64,7 +65,7 @@ class Source(Protocol):
         Args:
             project: its name, as the tool shows it, or its id; a `TableError` if there is no such one.
             since_ns: Unix nanoseconds; traces that began before are left out.
-            annotation: the name of what people said; None asks for no opinions.
+            annotation: the name of what people said, or `ANY_NAME`; None asks for no opinions.
             has_scores: whether to read ragspan's scores, too.
         """
         ...

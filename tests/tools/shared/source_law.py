@@ -108,5 +108,13 @@ class SourceLaw:
         assert done.exit_code == 2
         assert f"{backend.writer.name} cannot be read: no server listens there: connection refused" in done.stderr
 
-    def test_what_judges_wrote_is_no_label(self, pull):
-        assert pull("faithfulness")[1] == []
+    def test_what_judges_wrote_is_no_label_and_the_names_that_people_used_are_listed(self, pull):
+        done, rows = pull("faithfulness")
+
+        assert rows == []
+        assert "no answer has a label 'faithfulness' that a person gave; there are: 'correct'" in done.stderr
+
+    def test_an_explanation_that_is_sent_back_quotes_the_texts_that_the_tool_has(self, evaluate, backend, server):
+        evaluate("--to-trace")
+
+        assert "unsupported: " in str([request.body for request in server.requests])

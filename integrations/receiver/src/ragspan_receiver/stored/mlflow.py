@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from ragspan.evaluate.sources import ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
+from ragspan.evaluate.sources import ANY_NAME, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.telemetry import semconv
 from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
@@ -74,7 +74,8 @@ def _opinions(trace: Mapping[str, Any], annotation: str | None) -> Mapping[str, 
     for one in sorted(assessments, key=lambda one: nanoseconds_of(one.get("last_update_time")) or 0):
         is_human = one.get("source", {}).get("source_type") == "HUMAN"
         value = one.get("feedback", {}).get("value")
-        if is_human and one.get("assessment_name") == annotation and one.get("valid", True) and value is not None:
+        is_named = annotation in {ANY_NAME, one.get("assessment_name")}
+        if is_human and is_named and one.get("valid", True) and value is not None:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             number, word = (float(value), None) if is_number else (None, str(value))
             said = StoredScore(metric=one["assessment_name"], value=number, label=word)

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from ragspan.evaluate.sources import ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
+from ragspan.evaluate.sources import ANY_NAME, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.tools.http import HttpClient
 from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.spans import SpanEvent, TracedSpan
@@ -76,7 +76,8 @@ class _Project:
         self, annotation: str, spans: Mapping[str, Sequence[TracedSpan]]
     ) -> Mapping[str, Sequence[StoredScore]]:
         """What people said, by span, from the oldest to the newest."""
-        rows = [row for row in self._annotations(spans, annotation) if row["annotator_kind"] == "HUMAN"]
+        found = self._annotations(spans, None if annotation == ANY_NAME else annotation)
+        rows = [row for row in found if row["annotator_kind"] == "HUMAN"]
         return _by_span(sorted(rows, key=lambda row: nanoseconds_of(row["updated_at"]) or 0))
 
     def scores(self, spans: Mapping[str, Sequence[TracedSpan]]) -> Mapping[str, Sequence[StoredScore]]:
