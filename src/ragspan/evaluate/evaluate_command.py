@@ -21,11 +21,9 @@ from ragspan.evaluate.evaluation import Evaluation, headline, parts
 from ragspan.evaluate.gates import KINDS, check_gates, parse_gates, require_metrics
 from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
-from ragspan.evaluate.rows import ResultFile, partial_of
+from ragspan.evaluate.rows import ResultFile, partial_of, replacing, require_apart, require_jsonl
 from ragspan.evaluate.scoring import evaluate, metrics_of
-from ragspan.evaluate.sources import StoredAnswer, row_of, stored_answers
-from ragspan.evaluate.tool_data_sets import KEY, add_rows, data_set_of
-from ragspan.evaluate.written_files import replacing, require_apart, require_jsonl
+from ragspan.evaluate.sources import KEY, StoredAnswer, add_rows, data_set_of, row_of, stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord

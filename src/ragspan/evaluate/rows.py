@@ -6,6 +6,7 @@ loses no row. A row that is judged again gets another line, which counts in plac
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import numbers
@@ -23,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ragspan.evaluate.written_files import replacing
-from ragspan.exceptions import TableError
+from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.metrics import JudgedContext
@@ -146,7 +146,7 @@ class ResultFile:
             return
         _run_of(self.path)
         try:
-            yield from map(_row_of, _Lines(self.path))
+            yield from map(_row_of, _lines_at(self.path, _offsets_in(self.path)[0]))
         except (LookupError, TypeError, ValueError) as error:
             raise error if isinstance(error, TableError) else _unreadable(self.path) from None
 
@@ -192,8 +192,8 @@ class RowWriter(ResultFile):
                 f"{self.path} holds rows of an earlier run that did not come to its end: continue it with --resume"
                 " (resume=True), or delete that file to begin anew"
             )
-        lines = _Lines(earlier)
-        before = _run_of(earlier) if lines.end else run
+        offsets, end, _ = _offsets_in(earlier)
+        before = _run_of(earlier) if end else run
         changes = [f"{name} was {before.get(name)} and is {run[name]}" for name in run if before.get(name) != run[name]]
         if changes:
             plain = re.sub("[][{}'\"]", "", "; ".join(changes)).replace("None", "none")
@@ -201,8 +201,8 @@ class RowWriter(ResultFile):
         self._is_copy = earlier is output
         if self._is_copy:
             shutil.copy(output, self.path)
-        self.last_row = max(len(lines.offsets) - 1, 0)
-        os.truncate(self.path, lines.end)  # without what was half written
+        self.last_row = max(len(offsets) - 1, 0)
+        os.truncate(self.path, end)  # without what was half written
 
     def add(self, done: EvaluatedRow) -> None:
         """Write one row; raises a `TableError` if the file cannot be written."""
@@ -226,10 +226,10 @@ class RowWriter(ResultFile):
         try:
             if not self.path.exists():  # no row could be read
                 self.path.write_bytes(self._header)
-            lines = _Lines(self.path)
-            if lines.was_judged_again:
+            offsets, _, was_judged_again = _offsets_in(self.path)
+            if was_judged_again:
                 with replacing(self.path) as whole, whole.open("wb") as file:
-                    file.writelines([self._header, *lines])
+                    file.writelines([self._header, *_lines_at(self.path, offsets)])
             self.path.replace(self._output)
         except OSError as error:
             why = error.strerror or error
@@ -279,36 +279,29 @@ def _texts(row: EvaluatedRow) -> bytes:
 # Lines ----------------------------------------------------------------------------------------------------------------
 
 
-class _Lines:
-    """The last whole line of each row, in the order of the table. What is added to the file later is not read."""
+def _offsets_in(path: Path) -> tuple[Sequence[int], int, bool]:
+    """Where the last line of each row begins, by its number, 0 where it has none; where whole lines end; whether a row has several."""
+    offsets, end, has_several = array("q"), 0, False
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            if begins := _ROW.match(line):
+                row = int(begins[1])
+                has_several |= row < len(offsets)
+                offsets.extend([0] * (row + 1 - len(offsets)))
+                offsets[row] = end
+            elif end:
+                raise _unreadable(path)
+            end += len(line)
+    return offsets, end, has_several
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.offsets = array("q")
-        """Where the line of each row begins, by its number; 0 where the row has none."""
-        self.end = 0
-        """Of the last whole line."""
-        self.was_judged_again = False
-        with path.open("rb") as file:
-            for line in file:
-                begins = _ROW.match(line)
-                if not line.endswith(b"\n"):
-                    break
-                if begins:
-                    row = int(begins[1])
-                    self.was_judged_again |= row < len(self.offsets)
-                    self.offsets.extend([0] * (row + 1 - len(self.offsets)))
-                    self.offsets[row] = self.end
-                elif self.end:
-                    raise _unreadable(path)
-                self.end += len(line)
 
-    def __iter__(self) -> Iterator[bytes]:
-        with self._path.open("rb") as file:
-            for offset in filter(None, self.offsets):
-                if file.tell() != offset:
-                    file.seek(offset)
-                yield file.readline()
+def _lines_at(path: Path, offsets: Sequence[int]) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for offset in filter(None, offsets):
+            file.seek(offset)
+            yield file.readline()
 
 
 def _line_of(done: EvaluatedRow) -> bytes:
@@ -378,3 +371,45 @@ def _run_of(path: Path, advice: str = "ragspan evaluate --output writes one") ->
 
 def _unreadable(path: Path, advice: str = "evaluate anew") -> TableError:
     return TableError(f"{path} is not a file of rows that this version of ragspan wrote, or was damaged: {advice}")
+
+
+# Files of the user's choosing: none that is written is one that is read, and none is ever half-written -------------------------
+
+
+def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:
+    """Raise a `ConfigurationError` for a file that is read and written, or written twice, also by another spelling."""
+    files = [(f"{name}, which is read", one) for name, one in read.items() if isinstance(one, (str, os.PathLike))]
+    before = {os.path.realpath(one): words for words, one in files}
+    for option, path in written.items():
+        if path is not None and (words := before.setdefault(os.path.realpath(path), option)) != option:
+            raise ConfigurationError(
+                f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
+            )
+
+
+def require_jsonl(path: Path, option: str) -> None:
+    """Raise a `ConfigurationError` unless the file's name says that it is JSONL."""
+    if path.suffix.lower() != ".jsonl":
+        better = f"{path.stem}.jsonl"
+        raise ConfigurationError(f"{option} is {str(path)!r}, but rows are written as JSONL: name it {better}")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write, which replaces `path` in one step at the end, or not at all. Only its owner may read it.
+
+    What is there already and is not a file, such as /dev/stdout, is written itself.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.touch(mode=0o600)  # it quotes answers and contexts
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)

@@ -21,10 +21,9 @@ from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import screens_of
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.records import ColumnChoice, RecordReader
-from ragspan.evaluate.rows import RowWriter, partial_of
+from ragspan.evaluate.rows import RowWriter, partial_of, require_apart, require_jsonl
 from ragspan.evaluate.running import Run, outside_loop, progress_on_stderr, run_in_loop
 from ragspan.evaluate.tables import STANDARD_INPUT, table_of
-from ragspan.evaluate.written_files import require_apart, require_jsonl
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judge_when import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice

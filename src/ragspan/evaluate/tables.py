@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ragspan.arguments import with_article
 from ragspan.evaluate.rows import RUN
-from ragspan.evaluate.tool_data_sets import data_set_of, stored_rows
+from ragspan.evaluate.sources import data_set_of, stored_rows
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 

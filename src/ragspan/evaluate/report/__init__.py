@@ -23,9 +23,8 @@ from ragspan.evaluate.gates import GateResult
 from ragspan.evaluate.label_agreement import agreement
 from ragspan.evaluate.report.answers import show_failing
 from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Regression, compare
-from ragspan.evaluate.rows import ResultFile
+from ragspan.evaluate.rows import ResultFile, replacing
 from ragspan.evaluate.summaries import MetricSummary, named_counts
-from ragspan.evaluate.written_files import replacing
 from ragspan.metrics.metric_catalogue import guide_of
 from ragspan.telemetry.values import legible
 
