@@ -25,8 +25,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ragspan.arguments import counted
-from ragspan.config import Settings
-from ragspan.engine import Budget, Dropped, ScoringEngine
+from ragspan.engine import Dropped, ScoringEngine
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter
 from ragspan.evaluate.tables import Table
@@ -40,7 +39,7 @@ _Row: TypeAlias = "EvaluatedRow | BadRow"
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
 _LEAST_ROWS = 64
-_TICK = 0.2  # seconds between two looks at whether to stop, and at how far the run is
+_TICK = 0.2  # seconds of waiting for a row until the next look at whether to stop, and at how far the run is
 _LINE_PAUSE = 10.0  # seconds between two lines of progress where there is no terminal
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
 _PATIENCE, _BEFORE_FIRST = 600.0, 90.0
@@ -58,12 +57,13 @@ class Run:
     """The work on the rows of one table."""
 
     metrics: Sequence[Metric]
-    settings: Settings
+    engine: ScoringEngine
+    concurrency: int
+    """Rows that the engine scores at the same time."""
     table: Table
     writer: RowWriter
     evaluation: Evaluation
     """Counts the rows that are done."""
-    budget: Budget | None
     patience: float | None
     """Seconds for which a judge may be away; None is the default."""
     tell: Callable[[Run], None]
@@ -77,22 +77,39 @@ class Run:
     """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
 
     async def evaluate(self, rows: Iterator[_Row]) -> None:
-        """Evaluate the rows that are not done yet."""
-        ticking = asyncio.create_task(self._tick(asyncio.current_task()))
+        """Judge the rows that are not done yet, many at the same time; write and count all in their order."""
+        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.concurrency)
+        waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
         try:
-            await self._in_order(chain(self.writer.resume(rows), rows))
+            for row in chain(self.writer.resume(rows), rows, [None]):
+                if row is not None:
+                    self.begun += 1
+                    waiting.append((row, asyncio.create_task(self._judged(row))))
+                    await asyncio.sleep(0)  # which begins it
+                while waiting and (row is None or len(waiting) >= max_rows or waiting[0][1].done()):
+                    before, task = waiting[0]
+                    while not task.done():
+                        await asyncio.wait([task], timeout=_TICK)
+                        if self.stop.is_set():
+                            raise asyncio.CancelledError
+                        self.tell(self)
+                    waiting.popleft()
+                    done = task.result()
+                    if isinstance(done, EvaluatedRow) and done is not before:
+                        self.writer.add(done)
+                    elif isinstance(done, EvaluatedRow):
+                        self.evaluation.resumed += done.row <= self.writer.last_row
+                    self.evaluation.add(done)
         finally:
-            ticking.cancel()
-            await asyncio.gather(ticking, return_exceptions=True)  # a task that has not ended would be logged as lost
+            for _, task in waiting:
+                task.cancel()
+            await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
+            log = logging.getLogger("ragspan")
+            was_disabled, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
+            self.engine.shutdown(0)
+            log.disabled = was_disabled
 
-    async def _tick(self, work: asyncio.Task[Any] | None) -> None:
-        while work is not None:
-            await asyncio.sleep(_TICK)
-            if self.stop.is_set():
-                work.cancel()
-            self.tell(self)
-
-    async def _judged(self, engine: ScoringEngine, row: _Row) -> _Row:
+    async def _judged(self, row: _Row) -> _Row:
         """The row with all its outcomes; the same object where none is new. A judge that is away is asked again, after pauses."""
         if isinstance(row, BadRow) or not (
             left := [metric.name for metric in self.metrics if self._is_left(row, metric)]
@@ -105,7 +122,7 @@ class Run:
             for name in left:
                 self._answered.setdefault(name, (now, _BEFORE_FIRST if self.patience is None else self.patience))
             # The reader has redacted it. A row that is judged again keeps why the judge is asked about it.
-            result = await engine.score(RedactedRecord(row.record), sample=is_new, only=left)
+            result = await self.engine.score(RedactedRecord(row.record), sample=is_new, only=left)
             left, now = [], time.monotonic()
             if isinstance(result, Dropped):
                 break
@@ -117,7 +134,7 @@ class Run:
                     answered_at, patience = self._answered[name]
                     in_vain += answered_at > failed_at and outcome.status != _TOO_MANY
                     patience = min(patience, _SUSPECT) if in_vain else patience
-                    if in_vain < _MOST_IN_VAIN and now - answered_at < patience and now - began < patience:
+                    if in_vain < _MOST_IN_VAIN and now < min(answered_at, began) + patience:
                         left = [*left, name]
                         self.outage = f"waiting for the judge of {name} ({outcome.error_type}: {outcome.message[:200]})"
                 elif not isinstance(outcome, NotApplicable):
@@ -138,46 +155,6 @@ class Run:
         if outcome is None or (is_passing(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
-
-    async def _in_order(self, rows: Iterator[_Row]) -> None:
-        """Judge the rows, many at the same time; write and count them in their order."""
-        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.settings.concurrency)
-        waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
-        engine = ScoringEngine(
-            metrics=self.metrics,
-            concurrency=self.settings.concurrency,
-            score_unsampled=True,
-            judge_share=self.evaluation.judge_share,
-            budget=self.budget,
-            waits_for_budget=True,
-            metric_timeout=self.settings.metric_timeout,
-            exit_timeout=0,
-            judging=self.settings.judging,
-            name="ragspan-evaluate",
-        )
-        try:
-            for row in chain(rows, [None]):
-                if row is not None:
-                    self.begun += 1
-                    waiting.append((row, asyncio.create_task(self._judged(engine, row))))
-                    await asyncio.sleep(0)  # which begins it, and lets others look at the time
-                while waiting and (row is None or len(waiting) >= max_rows or waiting[0][1].done()):
-                    before, done = waiting[0][0], await waiting[0][1]
-                    waiting.popleft()
-                    if isinstance(done, EvaluatedRow) and done is not before:
-                        self.writer.add(done)
-                    elif isinstance(done, EvaluatedRow):
-                        self.evaluation.resumed += done.row <= self.writer.last_row
-                    self.evaluation.add(done)
-        finally:
-            tasks = [task for _, task in waiting]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            log = logging.getLogger("ragspan")
-            was_disabled, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
-            engine.shutdown(0)
-            log.disabled = was_disabled
 
 
 def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
@@ -221,10 +198,10 @@ def progress_on_stderr(
         def display(run: Run) -> None:
             nonlocal shown
             now, evaluation = clock(), run.evaluation
-            done = evaluation.rows + evaluation.bad_row_count
             if status is None and now - shown < _LINE_PAUSE:
                 return
             shown = now
+            done = evaluation.rows + evaluation.bad_row_count
             share, words = run.table.share_read(run.begun), counted(done, "row", grouped=True)
             words += "" if share is None else f" ({share * done / max(run.begun, 1):.0%})"
             if run.outage is not None:

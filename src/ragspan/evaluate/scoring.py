@@ -121,13 +121,25 @@ def evaluate(
                 judge_share=share,
                 stream=writer.rows,
             )
+            engine = ScoringEngine(
+                metrics=chosen,
+                concurrency=settings.concurrency,
+                score_unsampled=True,
+                judge_share=share,
+                budget=budget or budget_from(settings),
+                waits_for_budget=True,
+                metric_timeout=settings.metric_timeout,
+                exit_timeout=0,
+                judging=settings.judging,
+                name="ragspan-evaluate",
+            )
             run = Run(
                 metrics=chosen,
-                settings=settings,
+                engine=engine,
+                concurrency=settings.concurrency,
                 table=table,
                 writer=writer,
                 evaluation=evaluation,
-                budget=budget or budget_from(settings),
                 patience=patience,
                 tell=tell,
                 stop=stop,
