@@ -24,7 +24,8 @@ from ragspan.arguments import counted
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts
 from ragspan.judge_when import JudgeShare
-from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, Score
+from ragspan.telemetry.console import outcome_line, text_lines
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES
 from ragspan.telemetry.semconv import DIMENSION_OTHER
 from ragspan.usage import Usage
@@ -71,7 +72,8 @@ class Evaluation:
     """The duration of this run."""
     resumed: int = 0
     """Rows that were taken over from an earlier run, and not judged again."""
-    stream: Callable[[], Iterator[EvaluatedRow]] = lambda: iter(())
+    all_rows: Callable[[], Iterator[EvaluatedRow]] = lambda: iter(())
+    """Each row in the order of the table, with its texts and outcomes, read from the file of rows."""
 
     def __post_init__(self) -> None:
         self._tallies = self._new_tallies()
@@ -165,13 +167,9 @@ class Evaluation:
         scored = ((score.value, row.row, row) for row in self.all_rows() if (score := row.scores.get(metric)))
         return [row for *_, row in heapq.nsmallest(_WORST_KEPT, scored)]
 
-    def all_rows(self) -> Iterator[EvaluatedRow]:
-        """Each row in the order of the table, with its texts and outcomes, read from the file of rows."""
-        return self.stream()
-
     def figures(self) -> dict[str, Any]:
         """All that is counted, in plain data: what `--json` writes and a report shows."""
-        unsaid = {"by", "shared", "labels", "stream"}
+        unsaid = {"by", "shared", "labels", "all_rows"}
         names = ({one.name for one in fields(self)} | {"summary", "by_dimension"}) - unsaid
         found = {name: getattr(self, name) for name in sorted(names)} | {"judged": dict(self.judged.most_common())}
         plain: dict[str, Any] = msgspec.to_builtins(found)
@@ -216,18 +214,15 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
             one.metric, *_cells(one, one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
         )
     yield figures
-    yield from _groups(evaluation)
+    for column, values in evaluation.by_dimension.items():
+        groups = text_table(column, "metric", "mean", "scored", "passed")
+        for value, found in values.items():
+            for one in found.values():
+                groups.add_row(value, one.metric, *_cells(one, one.mean))
+        yield groups
     yield from share_lines(evaluation)
-    failing: dict[str | None, EvaluatedRow] = {}  # each response once
     if with_worst and (evaluation.failing or evaluation.judge_share):
-        rows = (row for row in evaluation.all_rows() if row.failing)
-        for row in heapq.nsmallest(_WORST_KEPT, rows, key=lambda row: row.badness):
-            failing.setdefault(row.record.response, row)
-    if failing:
-        yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
-        for row in list(failing.values())[:_WORST_SHOWN]:
-            yield from row.described(*row.failing)
-        yield ""
+        yield from _worst(evaluation)
     for one in evaluation.summary.values():
         if one.unlabelled:
             yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
@@ -239,13 +234,27 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     yield headline(evaluation)
 
 
-def _groups(evaluation: Evaluation) -> Iterator[Table]:
-    for column, values in evaluation.by_dimension.items():
-        groups = text_table(column, "metric", "mean", "scored", "passed")
-        for value, found in values.items():
-            for one in found.values():
-                groups.add_row(value, one.metric, *_cells(one, one.mean))
-        yield groups
+def _worst(evaluation: Evaluation) -> Iterator[Text | str]:
+    failing: dict[str | None, EvaluatedRow] = {}  # each response once
+    rows = (row for row in evaluation.all_rows() if row.failing)
+    for row in heapq.nsmallest(_WORST_KEPT, rows, key=lambda row: row.badness):
+        failing.setdefault(row.record.response, row)
+    if failing:
+        yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
+        for row in list(failing.values())[:_WORST_SHOWN]:
+            yield from described(row, *row.failing)
+        yield ""
+
+
+def described(row: EvaluatedRow, *metrics: str) -> Iterator[Text]:
+    """The row with its texts, and what these metrics say of it, in lines for a terminal."""
+    record_id = row.record.record_id
+    yield Text(f"row {row.row:,}" + ("" if record_id == f"row-{row.row}" else f" ({record_id})"))
+    yield from text_lines(row.record)
+    for metric in metrics:
+        outcome = row.outcomes[metric]
+        explanation = outcome.explanation if isinstance(outcome, Score) else None
+        yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
 
 
 def _cells(one: MetricSummary, *numbers: float | None) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, counted, wrong
-from ragspan.evaluate.evaluation import Evaluation
+from ragspan.evaluate.evaluation import Evaluation, described
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.metrics.metric_catalogue import require_known
 
@@ -125,4 +125,4 @@ def _reached(kind: Kind, summary: MetricSummary) -> tuple[float | None, str]:
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
     """The rows with the lowest scores of a metric, in lines."""
-    return (line.plain for row in evaluation.worst_by(metric)[:3] for line in row.described(metric))
+    return (line.plain for row in evaluation.worst_by(metric)[:3] for line in described(row, metric))

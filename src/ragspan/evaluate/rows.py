@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -31,9 +31,6 @@ from ragspan.metrics import JudgedContext
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 RUN: Final = "ragspan_run"
 """The only key of the first line of a file of rows."""
@@ -88,20 +85,6 @@ class EvaluatedRow:
         """Orders rows: first those that fail most metrics, then those with the lowest mean."""
         values = [score.value for score in self.scores.values()]
         return -len(self.failing), math.fsum(values) / len(values) if values else 1.0, self.row
-
-    def described(self, *metrics: str) -> Iterator[Text]:
-        """The row with its texts, and what these metrics say of it, in lines for a terminal."""
-        from rich.text import Text
-
-        from ragspan.telemetry.console import outcome_line, text_lines
-
-        record_id = self.record.record_id
-        yield Text(f"row {self.row:,}" + ("" if record_id == f"row-{self.row}" else f" ({record_id})"))
-        yield from text_lines(self.record)
-        for metric in metrics:
-            outcome = self.outcomes[metric]
-            explanation = outcome.explanation if isinstance(outcome, Score) else None
-            yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -307,7 +290,7 @@ def _lines_at(path: Path, offsets: Sequence[int]) -> Iterator[bytes]:
 def _line_of(done: EvaluatedRow) -> bytes:
     """The row with its texts and its outcomes, without the fields that say nothing."""
     record = msgspec.json.decode(done.record.to_json())
-    plain = {name: record[name] for name in _KEPT if record[name]} | {name: record[name] for name in _KEPT[:4]}
+    plain = {name: record[name] for name in _KEPT if record[name] or name in _KEPT[:4]}
     if plain["contexts"]:
         plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
     more = _pruned({"label": done.label_word, "asked": done.asked})

@@ -119,7 +119,7 @@ def evaluate(
                 label_name=label_column if isinstance(label_column, str) else "label",
                 columns=reader.columns_read,
                 judge_share=share,
-                stream=writer.rows,
+                all_rows=writer.rows,
             )
             engine = ScoringEngine(
                 metrics=chosen,

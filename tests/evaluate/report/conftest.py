@@ -36,7 +36,7 @@ def evaluation_of():
     def make(rows, *, by=(), **more):
         rows = list(rows)
         metrics = tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes))
-        evaluation = Evaluation(metrics=metrics, by=by, stream=lambda: iter(rows), **more)
+        evaluation = Evaluation(metrics=metrics, by=by, all_rows=lambda: iter(rows), **more)
         for row in rows:
             evaluation.add(row)
         return evaluation

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import heapq
 import math
-import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ragspan.evaluate.evaluation import Evaluation
@@ -22,7 +21,6 @@ from ragspan.outcomes import Label
 
 _FALLS_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
-_GENERATED = re.compile(r"row-\d+|[0-9a-f]{32}")  # ids of rows and records that were given none
 _NO_SCORE = (None, None)
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
 _Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores, int]]"
@@ -86,16 +84,13 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
     changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
     labelled_once: Counter[str] = Counter()
-    has_own = (any(not _GENERATED.fullmatch(name) for name, _ in found) for found in (answers, before))
-    by_id = any(not name.startswith("row-") for name, _ in answers.keys() & before.keys()) or all(has_own)
+    by_id = any(not name.startswith("row-") for name, _ in answers.keys() & before.keys())
     if not by_id:
         answers, before = ({(str(one[0]), one[2]): one for one in found.values()} for found in (answers, before))
     both, paired_by = answers.keys() & before.keys(), "record id" if by_id else "row number and question"
     left_out = f"{len(answers) - len(both):,} only in this run, {len(before) - len(both):,} only in the baseline"
     pairing = f"{len(both):,} answers are in both runs, paired by {paired_by}; left out: {left_out}"
-    for key in answers:
-        if key not in both:
-            continue
+    for key in filter(both.__contains__, answers):
         (row, scores, _), (_, old, _) = answers[key], before[key]
         for metric in scores.keys() | old.keys():
             (now, label), (was, label_was) = scores.get(metric, _NO_SCORE), old.get(metric, _NO_SCORE)
@@ -105,7 +100,7 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     differ = {metric: names for metric, names in judges.items() if judges_before.get(metric, names) != names}
     return Comparison(
         metrics=tuple(
-            replace(_compared(metric, found, is_other=metric in differ), labelled_once=labelled_once[metric])
+            _compared(metric, found, labelled_once[metric], is_other=metric in differ)
             for metric, found in changes.items()
         ),
         in_both=len(both),
@@ -133,9 +128,9 @@ def _read(run: Evaluation | ResultFile) -> tuple[_Answers, Mapping[str, set[str]
     return answers, judges
 
 
-def _compared(metric: str, changes: Sequence[Regression], *, is_other: bool) -> MetricComparison:
+def _compared(metric: str, changes: Sequence[Regression], once: int, *, is_other: bool) -> MetricComparison:
     if not changes:
-        return MetricComparison(metric=metric)
+        return MetricComparison(metric=metric, labelled_once=once)
     differences = [change.after - change.before for change in changes]
     mean, interval = statistics.fmean(differences), None
     if len(changes) > 1:
@@ -154,6 +149,7 @@ def _compared(metric: str, changes: Sequence[Regression], *, is_other: bool) -> 
         interval=interval,
         newly_passing=labels["fail", "pass"],
         newly_failing=labels["pass", "fail"],
+        labelled_once=once,
         falls=heapq.nlargest(
             _FALLS_SHOWN, falls, key=lambda one: (one[-2:] == ("pass", "fail"), one.before - one.after)
         ),
