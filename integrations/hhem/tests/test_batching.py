@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan_hhem.batching import BatchComputer
 from ragspan_hhem.prompt import Pair
+from ragspan_hhem.verifier import BatchComputer
 
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""

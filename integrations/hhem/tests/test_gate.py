@@ -9,13 +9,13 @@ import threading
 
 import pytest
 
-from ragspan_hhem.gate import GATE, Gate
+from ragspan_hhem.network import GATE, Gate
 
 PATIENCE = 60.0  # seconds; importing torch takes some of them
 
 ENDS_WHILE_TORCH_IS_AT_WORK = """
 import threading, torch
-from ragspan_hhem.gate import GATE
+from ragspan_hhem.network import GATE
 
 def compute(is_at_work, matrix=torch.ones(2000, 2000)):
     with GATE:
