@@ -25,7 +25,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ragspan.arguments import counted
-from ragspan.engine import Dropped, ScoringEngine
+from ragspan.config import Settings
+from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter
 from ragspan.evaluate.tables import Table
@@ -57,9 +58,8 @@ class Run:
     """The work on the rows of one table."""
 
     metrics: Sequence[Metric]
-    engine: ScoringEngine
-    concurrency: int
-    """Rows that the engine scores at the same time."""
+    settings: Settings
+    budget: Budget | None
     table: Table
     writer: RowWriter
     evaluation: Evaluation
@@ -76,9 +76,23 @@ class Run:
     _answered: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
 
+    def __post_init__(self) -> None:
+        self._engine = ScoringEngine(
+            metrics=self.metrics,
+            concurrency=self.settings.concurrency,
+            score_unsampled=True,
+            judge_share=self.evaluation.judge_share,
+            budget=self.budget,
+            waits_for_budget=True,
+            metric_timeout=self.settings.metric_timeout,
+            exit_timeout=0,
+            judging=self.settings.judging,
+            name="ragspan-evaluate",
+        )
+
     async def evaluate(self, rows: Iterator[_Row]) -> None:
         """Judge the rows that are not done yet, many at the same time; write and count all in their order."""
-        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.concurrency)
+        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.settings.concurrency)
         waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
         try:
             for row in chain(self.writer.resume(rows), rows, [None]):
@@ -106,7 +120,7 @@ class Run:
             await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
             log = logging.getLogger("ragspan")
             was_disabled, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
-            self.engine.shutdown(0)
+            self._engine.shutdown(0)
             log.disabled = was_disabled
 
     async def _judged(self, row: _Row) -> _Row:
@@ -122,7 +136,7 @@ class Run:
             for name in left:
                 self._answered.setdefault(name, (now, _BEFORE_FIRST if self.patience is None else self.patience))
             # The reader has redacted it. A row that is judged again keeps why the judge is asked about it.
-            result = await self.engine.score(RedactedRecord(row.record), sample=is_new, only=left)
+            result = await self._engine.score(RedactedRecord(row.record), sample=is_new, only=left)
             left, now = [], time.monotonic()
             if isinstance(result, Dropped):
                 break

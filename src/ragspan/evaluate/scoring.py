@@ -121,22 +121,10 @@ def evaluate(
                 judge_share=share,
                 all_rows=writer.rows,
             )
-            engine = ScoringEngine(
-                metrics=chosen,
-                concurrency=settings.concurrency,
-                score_unsampled=True,
-                judge_share=share,
-                budget=budget or budget_from(settings),
-                waits_for_budget=True,
-                metric_timeout=settings.metric_timeout,
-                exit_timeout=0,
-                judging=settings.judging,
-                name="ragspan-evaluate",
-            )
             run = Run(
                 metrics=chosen,
-                engine=engine,
-                concurrency=settings.concurrency,
+                settings=settings,
+                budget=budget or budget_from(settings),
                 table=table,
                 writer=writer,
                 evaluation=evaluation,
