@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
 
 from ragspan.arguments import counted
 from ragspan.config import settings_with
 from ragspan.engine.metric_outcome import about_response
-from ragspan.evaluate.evaluation import Evaluation, headline, parts
+from ragspan.evaluate.evaluation import Evaluation, headline, parts, print_parts
 from ragspan.evaluate.gates import KINDS, check_gates, parse_gates, require_metrics
 from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
@@ -82,14 +81,14 @@ def _evaluate_table(options: Namespace) -> int:
     _tell_bad_rows(evaluation)
     is_sent = emitter is None or _send(evaluation, emitter, options.source)
     results = check_gates(evaluation, gates, min_scored=options.min_scored)
-    _print(parts(evaluation, with_worst=True))
+    print_parts(parts(evaluation, with_worst=True))
     found = agreement(evaluation)
     if found is not None and found.failures is not None:
-        _print([found.rate_in_words])
+        print_parts([found.rate_in_words])
     _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
     if baseline is not None:
         compared = compare(evaluation, baseline)
-        _print([compared.pairing, *map(str, compared.metrics), *compared.cautions])
+        print_parts([compared.pairing, *map(str, compared.metrics), *compared.cautions])
     if options.report is not None:
         write_report(evaluation, options.report, baseline=baseline, gates=results)
     _tell(f"written: {path}" for path in (options.output, options.report, options.json) if path is not None)
@@ -150,11 +149,11 @@ def agree_with_labels(options: Namespace) -> int:
         raise TableError(f"no row of {options.data} has a label that says good or bad")
     found = agreement(evaluation, with_all=options.metrics is not None)
     rows = evaluation.rows + evaluation.bad_row_count
-    _print([headline(evaluation), f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
+    print_parts([headline(evaluation), f"{len(evaluation.labels):,} of {rows:,} rows have a label"])
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
         return _NOT_MET
-    _print(found.parts())
+    print_parts(found.parts())
     return 0
 
 
@@ -218,12 +217,6 @@ def _add_to_file(path: Path, rows: Sequence[dict[str, Any]]) -> int:
 def _tell(lines: Iterable[str]) -> None:
     for line in lines:
         print(line, file=sys.stderr)  # noqa: T201 - a command's own words
-
-
-def _print(shown: Iterable[Any]) -> None:
-    console = Console(highlight=False, markup=False)
-    for part in shown:
-        console.print(part, soft_wrap=not hasattr(part, "add_row"))
 
 
 def _tell_bad_rows(evaluation: Evaluation) -> None:

@@ -9,7 +9,7 @@ import heapq
 import importlib
 import io
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -130,9 +130,7 @@ class Evaluation:
     def __str__(self) -> str:
         """The figures of each metric as a table, and what was done."""
         written = io.StringIO()
-        console = Console(file=written, highlight=False, width=120)
-        for part in parts(self):
-            console.print(part, soft_wrap=isinstance(part, str), markup=False)
+        print_parts(parts(self), file=written, width=120)
         return "\n".join(line.rstrip() for line in written.getvalue().strip("\n").splitlines())
 
     __repr__ = __str__
@@ -204,6 +202,13 @@ class Evaluation:
 
 
 # In words -------------------------------------------------------------------------------------------------------------
+
+
+def print_parts(shown: Iterable[Any], **where: Any) -> None:
+    """Print texts, whose lines are not broken, and tables."""
+    console = Console(highlight=False, markup=False, **where)
+    for part in shown:
+        console.print(part, soft_wrap=not isinstance(part, Table))
 
 
 def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table | Text | str]:
