@@ -106,7 +106,7 @@ def test_answers_without_a_label_are_chosen_by_the_filter(opened, tmp_path):
         EvaluatedRow(row=row, record=RagRecord(question="q", contexts=["c"], response="r"), outcomes={"a": value})
         for row, value in enumerate(values, 1)
     ]
-    evaluation = Evaluation(metrics=("a",), stream=lambda: iter(rows))
+    evaluation = Evaluation(metrics=("a",), all_rows=lambda: iter(rows))
     for row in rows:
         evaluation.add(row)
     write_report(evaluation, tmp_path / "report.html")

@@ -80,9 +80,9 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.evaluate.gates import Gate, Kind, check_gates, lowest, require_metrics
+    from ragspan.evaluate.gates import Gate, Kind, check_gates, lowest
     from ragspan.evaluate.scoring import evaluate
-    from ragspan.metrics.metric_catalogue import metric_names
+    from ragspan.metrics.metric_catalogue import metric_names, require_known
 
     asked: dict[Kind, Mapping[str, float]] = {
         "mean": minimums,
@@ -93,7 +93,8 @@ def assert_scores(
     SHARE.check("min_scored", min_scored)
     if not gates:
         raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")
-    require_metrics(gates, metric_names())
+    for gate in gates:
+        require_known(gate.metric, metric_names())
     evaluation = evaluate(records, list(dict.fromkeys(gate.metric for gate in gates)), judge=judge)
     bad = evaluation.bad_rows
     if bad:

@@ -17,13 +17,14 @@ from ragspan.arguments import counted
 from ragspan.config import settings_with
 from ragspan.engine.metric_outcome import about_response
 from ragspan.evaluate.evaluation import Evaluation, headline, parts, print_parts
-from ragspan.evaluate.gates import KINDS, check_gates, parse_gates, require_metrics
+from ragspan.evaluate.gates import KINDS, check_gates, parse_gates
 from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
 from ragspan.evaluate.rows import ResultFile, partial_of, replacing, require_apart, require_jsonl
 from ragspan.evaluate.scoring import evaluate, metrics_of
 from ragspan.evaluate.sources import KEY, StoredAnswer, add_rows, data_set_of, row_of, stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.metrics.metric_catalogue import require_known
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.emitter_protocols import Emitter, emitter_class
@@ -65,7 +66,8 @@ def _evaluate_table(options: Namespace) -> int:
     _ = baseline and baseline.metrics
     settings = settings_with(judge=options.judge)
     metrics = metrics_of(settings, options.metrics, options.judge)
-    require_metrics(gates, [metric.name for metric in metrics])
+    for gate in gates:
+        require_known(gate.metric, [metric.name for metric in metrics])
     stored = _stored(options)
     quotes = settings.explanations
     if quotes is None and settings.capture_content is not False:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, counted, wrong
 from ragspan.evaluate.evaluation import Evaluation, described
 from ragspan.evaluate.summaries import MetricSummary
-from ragspan.metrics.metric_catalogue import require_known
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
@@ -60,12 +59,6 @@ def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
             raise wrong(KINDS[kind][0], text, "a metric and a number, such as faithfulness=0.8") from None
         gates.append(Gate(metric=metric, kind=kind, minimum=minimum))
     return gates
-
-
-def require_metrics(gates: Iterable[Gate], metrics: Sequence[str]) -> None:
-    """Raise a `ConfigurationError` unless each gate is about one of these metrics."""
-    for gate in gates:
-        require_known(gate.metric, metrics)
 
 
 def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: float | None = None) -> list[GateResult]:

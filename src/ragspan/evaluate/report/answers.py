@@ -66,8 +66,9 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
 
     def alike(row: EvaluatedRow) -> int:
         """The same for answers that the page could not tell apart, whatever they are chosen by."""
-        record, chosen_by = row.record, [str(row.record.metadata.get(name)) for name in evaluation.by_dimension]
-        return hash((record.question, record.response, *row.failing, *chosen_by, frozenset(_documents(record))))
+        record, labels = row.record, [(metric, score.label) for metric, score in row.scores.items()]
+        columns = [str(record.metadata.get(name)) for name in evaluation.by_dimension]
+        return hash((record.question, record.response, *labels, *columns, frozenset(_documents(record))))
 
     found = heapq.nsmallest(_MOST_LISTED, counted(), key=lambda one: one[0].badness)
     least = _MOST_LISTED if any(row.failing for row, _ in found) else _LOWEST_LISTED
