@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -193,13 +192,9 @@ def test_stopped_before_a_row_was_scored_the_command_says_that(run, table, tmp_p
 
 
 def test_where_nobody_used_the_name_of_a_label_those_that_there_are_are_listed(command, tmp_path, monkeypatch):
-    answer = StoredAnswer(record=RagRecord(question="q", contexts=["c"], response="r"))
     said = [StoredScore(metric="correct", label="yes")]
-
-    def stored(*place):
-        return [replace(answer, opinions=said if place[-1] == sources.ANY_NAME else ())]
-
-    monkeypatch.setattr(sources, "stored_answers", stored)
+    answers = [StoredAnswer(record=RagRecord(question="q", contexts=["c"], response="r"), opinions=said)]
+    monkeypatch.setattr(sources, "stored_answers", lambda *_, **__: iter(answers))
     done = command("labels", "pull", "phoenix", "--project", "p", "--name", "corect", "-o", tmp_path / "labels.jsonl")
 
     assert "no answer has a label 'corect' that a person gave; there are: 'correct'" in done.stderr

@@ -168,13 +168,12 @@ def pull(
 
     Exit codes: 0 done; 2 wrong usage, or the tool cannot be read.
     """
-    from ragspan.evaluate.sources import ANY_NAME, stored_answers, write_labels
+    from ragspan.evaluate.sources import stored_answers, write_labels
 
-    written, unclear = write_labels(output, stored_answers(tool, project, since, name))
+    written, unclear, names = write_labels(output, name, stored_answers(tool, project, since, annotated=True))
     typer.echo(f"{written:,} answers with a label are in {output}")
     if not written + unclear:
-        answers = stored_answers(tool, project, since, ANY_NAME)
-        there = ", ".join(sorted({repr(said.metric) for one in answers for said in one.opinions})) or "none at all"
+        there = ", ".join(map(repr, names)) or "none at all"
         typer.echo(f"no answer has a label {name!r} that a person gave; there are: {there}", err=True)
     if unclear:
         typer.echo(f"{unclear:,} more have a label {name!r} that says neither good nor bad, and no score", err=True)

@@ -104,12 +104,12 @@ def _evaluate_table(options: Namespace) -> int:
     return _NOT_MET if below or not is_sent else 0
 
 
-def _stored(options: Namespace, *, has_scores: bool = False) -> Iterator[StoredAnswer] | None:
+def _stored(options: Namespace, *, annotated: bool = False) -> Iterator[StoredAnswer] | None:
     """The answers of the tool that the options name; None where they name a file."""
     if (options.data is None) is (options.source is None):
         raise ConfigurationError("give a FILE, or a tool after --from, and not both")
     if options.source is not None:
-        return stored_answers(options.source, options.project, options.since, has_scores=has_scores)
+        return stored_answers(options.source, options.project, options.since, annotated=annotated)
     if options.project or options.since or getattr(options, "to_trace", False):
         raise ConfigurationError("--project, --since and --to-trace are about a tool: name it after --from")
     return None
@@ -161,7 +161,7 @@ def agree_with_labels(options: Namespace) -> int:
 
 def collect_failures(options: Namespace) -> str:
     """Do what the command asks for; returns what was done, in a sentence."""
-    stored = _stored(options, has_scores=True)
+    stored = _stored(options, annotated=True)
     data_set = None if options.to is None else data_set_of(options.to)
     if options.output is not None:
         require_jsonl(options.output, "--output")

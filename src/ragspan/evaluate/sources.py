@@ -25,7 +25,6 @@ from ragspan.tools.mlflow import tracking_server
 from ragspan.tools.phoenix import phoenix_server
 
 _SOURCES = "ragspan_source"
-ANY_NAME = "*"
 GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
 BAD = frozenset(
     {"0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded"}
@@ -47,11 +46,12 @@ class StoredScore:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAnswer:
-    """An answer, what people said of it from the oldest to the newest, and how it was scored."""
+    """An answer, what people said of it, and how it was scored."""
 
     record: RagRecord
     """Its parent is the answer's span, and its id is always the same for that."""
     opinions: Sequence[StoredScore] = ()
+    """By whatever names; the last of a name counts."""
     scores: Sequence[StoredScore] = ()
 
 
@@ -62,22 +62,19 @@ class ReplyTooLarge(TableError):  # noqa: N818 - it is a state, not a mistake
 class Source(Protocol):
     """Reads a tool's store; its address and credentials are in the environment, as the tool's writer of scores reads them."""
 
-    def __call__(
-        self, project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
-    ) -> Iterator[StoredAnswer]:
+    def __call__(self, project: str, *, since_ns: int | None = None, annotated: bool = False) -> Iterator[StoredAnswer]:
         """The answers, from the oldest trace to the newest; pages are asked for as they are needed.
 
         Args:
             project: its name, as the tool shows it, or its id; a `TableError` if there is no such one.
             since_ns: Unix nanoseconds; traces that began before are left out.
-            annotation: the name of what people said, or `ANY_NAME`; None asks for no opinions.
-            has_scores: whether to read ragspan's scores, too.
+            annotated: whether to read what people said, and ragspan's scores, too.
         """
         ...
 
 
 def stored_answers(
-    tool: str, project: str | None, since: str | None, annotation: str | None = None, *, has_scores: bool = False
+    tool: str, project: str | None, since: str | None, *, annotated: bool = False
 ) -> Iterator[StoredAnswer]:
     """The answers that a command names by its options."""
     known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
@@ -94,7 +91,7 @@ def stored_answers(
 
     def answers() -> Iterator[StoredAnswer]:
         try:
-            yield from source(project, since_ns=since_ns, annotation=annotation, has_scores=has_scores)
+            yield from source(project, since_ns=since_ns, annotated=annotated)
         except RagspanError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -135,13 +132,17 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     raise kind(f"{tool} cannot be {done}: {reason}{meaning}, at {method} {client.endpoint.url}{path}")
 
 
-def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
-    """Write the answers that have a label as a table; returns how many, and how many have one that says neither good nor bad."""
+def write_labels(output: Path, name: str, answers: Iterator[StoredAnswer]) -> tuple[int, int, Sequence[str]]:
+    """Write the answers that have a label of this name as a table.
+
+    Returns how many, how many more have one that says neither good nor bad, and the names that there are.
+    """
     require_jsonl(output, "--output")
-    written = unclear = 0
+    written, unclear, names = 0, 0, set[str]()
     with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8") as file:
         for answer in answers:
-            for opinion in answer.opinions[-1:]:
+            names |= {one.metric for one in answer.opinions}
+            for opinion in [one for one in answer.opinions if one.metric == name][-1:]:
                 word = (opinion.label or "").strip().lower()
                 is_good = None if opinion.value is None else opinion.value >= _GOOD_SCORE
                 is_good = word in GOOD if word in GOOD | BAD else is_good
@@ -149,7 +150,7 @@ def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, in
                 if is_good is not None:
                     label = "pass" if is_good else "fail"
                     file.write(json.dumps({**row_of(answer.record), "label": label}) + "\n")
-    return written, unclear
+    return written, unclear, sorted(names)
 
 
 def row_of(record: RagRecord) -> dict[str, Any]:

@@ -78,7 +78,6 @@ class FakePhoenix(ScoreServer):
         for name, key in (
             ("trace_id", lambda row: row["context"]["trace_id"]),
             ("span_ids", lambda row: row["span_id"]),
-            ("include_annotation_names", lambda row: row["name"]),
         ):
             found = [row for row in found if name not in query or key(row) in query[name]]
         if "start_time" in query:

@@ -28,7 +28,7 @@ def answers_in(
     Args:
         spans: of the trace, in any order. Those that ragspan wrote are read, too, where the tool does not keep who wrote them.
         opinions: what people said, by the id of the span. What they said of the trace, or of its root, is about its answer
-            if there is just one.
+            if there is just one, and counts less than what they said of the answer's span.
         scores: what ragspan wrote, in the same way.
     """
     records = records_of(spans, retrieval_tools=Settings.from_environment().retrieval_tools)
@@ -38,7 +38,8 @@ def answers_in(
     around = [WHOLE_TRACE, *(span.span_id for span in spans if span.parent_id is None)] if len(records) == 1 else []
     for record in records:
         own = format(record.parent.span_id, "016x") if record.parent else WHOLE_TRACE
-        said = next((opinions[one] for one in (own, *around) if opinions.get(one)), ())
+        places = [*(one for one in reversed(around) if one != own), own]  # what is said of the span itself comes last
+        said = [opinion for one in places for opinion in opinions.get(one, ())]
         scored = next((scores[one] for one in (own, *around) if scores.get(one)), ())
         yield StoredAnswer(record=_as_written(record, by_id[own]), opinions=said, scores=scored)
 

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from ragspan.evaluate.sources import ANY_NAME, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
+from ragspan.evaluate.sources import ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.telemetry import semconv
 from ragspan.tools.http import HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
@@ -26,9 +26,7 @@ _PREFIX = "tr-"
 _JSON = (dict, list)
 
 
-def stored(
-    project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
-) -> Iterator[StoredAnswer]:
+def stored(project: str, *, since_ns: int | None = None, annotated: bool = False) -> Iterator[StoredAnswer]:
     """The answers in an experiment of MLflow; see `ragspan.evaluate.sources.Source`."""
     with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE))) as client:
         location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
@@ -41,8 +39,8 @@ def stored(
             ids = [trace["trace_id"] for trace in page.get("traces", ())]
             for trace in _whole(client, ids):
                 spans = [_span(span) for span in trace.get("spans", ())]
-                scores = _scores(trace["trace_info"]) if has_scores else {}
-                yield from answers_in(spans, _opinions(trace["trace_info"], annotation), scores)
+                about = trace["trace_info"] if annotated else {}
+                yield from answers_in(spans, _opinions(about), _scores(about))
             token = page.get("next_page_token") or None
 
 
@@ -67,15 +65,13 @@ def _whole(client: HttpClient, ids: Sequence[str]) -> Sequence[Mapping[str, Any]
     return sorted(found, key=lambda trace: ids.index(trace["trace_info"]["trace_id"]))
 
 
-def _opinions(trace: Mapping[str, Any], annotation: str | None) -> Mapping[str, Sequence[StoredScore]]:
-    """By span, from the oldest to the newest."""
+def _opinions(trace: Mapping[str, Any]) -> Mapping[str, Sequence[StoredScore]]:
+    """What people said, by span, from the oldest to the newest."""
     found: dict[str, list[StoredScore]] = defaultdict(list)
-    assessments = trace.get("assessments", ()) if annotation else ()
-    for one in sorted(assessments, key=lambda one: nanoseconds_of(one.get("last_update_time")) or 0):
+    for one in sorted(trace.get("assessments", ()), key=lambda one: nanoseconds_of(one.get("last_update_time")) or 0):
         is_human = one.get("source", {}).get("source_type") == "HUMAN"
         value = one.get("feedback", {}).get("value")
-        is_named = annotation in {ANY_NAME, one.get("assessment_name")}
-        if is_human and is_named and one.get("valid", True) and value is not None:
+        if is_human and one.get("valid", True) and value is not None:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             number, word = (float(value), None) if is_number else (None, str(value))
             said = StoredScore(metric=one["assessment_name"], value=number, label=word)

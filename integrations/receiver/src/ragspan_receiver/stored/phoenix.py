@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from ragspan.evaluate.sources import ANY_NAME, ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
+from ragspan.evaluate.sources import ReplyTooLarge, StoredAnswer, StoredScore, asked, nanoseconds_of
 from ragspan.tools.http import HttpClient
 from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.spans import SpanEvent, TracedSpan
@@ -23,9 +23,7 @@ _PATIENCE = 60.0  # seconds: pages are large
 _IDS = 150  # of spans in one address: proxies allow 8 kB
 
 
-def stored(
-    project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
-) -> Iterator[StoredAnswer]:
+def stored(project: str, *, since_ns: int | None = None, annotated: bool = False) -> Iterator[StoredAnswer]:
     """The answers in a project of Phoenix; see `ragspan.evaluate.sources.Source`."""
     query = {"sort": "start_time", "order": "asc", "limit": _TRACES}
     if since_ns is not None:
@@ -35,8 +33,7 @@ def stored(
         for traces in store.pages("traces", query):
             ids = [trace["trace_id"] for trace in traces]
             spans = store.spans_of(ids)
-            opinions = store.opinions(annotation, spans) if annotation else {}
-            scores = store.scores(spans) if has_scores else {}
+            opinions, scores = store.annotations(spans) if annotated else ({}, {})
             for trace_id in ids:
                 yield from answers_in(spans.get(trace_id, ()), opinions, scores)
 
@@ -72,25 +69,24 @@ class _Project:
                 found[span["context"]["trace_id"]].append(_span(span))
         return found
 
-    def opinions(
-        self, annotation: str, spans: Mapping[str, Sequence[TracedSpan]]
-    ) -> Mapping[str, Sequence[StoredScore]]:
-        """What people said, by span, from the oldest to the newest."""
-        found = self._annotations(spans, None if annotation == ANY_NAME else annotation)
-        rows = [row for row in found if row["annotator_kind"] == "HUMAN"]
-        return _by_span(sorted(rows, key=lambda row: nanoseconds_of(row["updated_at"]) or 0))
-
-    def scores(self, spans: Mapping[str, Sequence[TracedSpan]]) -> Mapping[str, Sequence[StoredScore]]:
-        """What ragspan wrote, by span."""
-        rows = (row for row in self._annotations(spans, None) if row["annotator_kind"] != "HUMAN")
-        return _by_span(row for row in rows if str(row.get("identifier") or "").startswith("ragspan"))
-
-    def _annotations(self, spans: Mapping[str, Sequence[TracedSpan]], name: str | None) -> Iterator[Mapping[str, Any]]:
+    def annotations(
+        self, spans: Mapping[str, Sequence[TracedSpan]]
+    ) -> tuple[Mapping[str, Sequence[StoredScore]], Mapping[str, Sequence[StoredScore]]]:
+        """What people said, from the oldest to the newest, and what ragspan wrote; by span."""
         ids = [span.span_id for of_trace in spans.values() for span in of_trace]
-        for first in range(0, len(ids), _IDS):
-            query: dict[str, Any] = {"span_ids": ids[first : first + _IDS], "limit": _ROWS}
-            for page in self.pages("span_annotations", query | ({"include_annotation_names": name} if name else {})):
-                yield from page
+        rows = [
+            row
+            for first in range(0, len(ids), _IDS)
+            for page in self.pages("span_annotations", {"span_ids": ids[first : first + _IDS], "limit": _ROWS})
+            for row in page
+        ]
+        said = [row for row in rows if row["annotator_kind"] == "HUMAN"]
+        ours = [
+            row
+            for row in rows
+            if row["annotator_kind"] != "HUMAN" and str(row.get("identifier") or "").startswith("ragspan")
+        ]
+        return _by_span(sorted(said, key=lambda row: nanoseconds_of(row["updated_at"]) or 0)), _by_span(ours)
 
 
 def _by_span(annotations: Iterable[Mapping[str, Any]]) -> Mapping[str, Sequence[StoredScore]]:
