@@ -16,7 +16,7 @@ _LONGEST = 0.0003
 """Seconds of computing after which others get a turn, at the next place where one may be given."""
 _process = SimpleNamespace(has_worker=False)  # no lock, which a fork could leave held
 _own = threading.local()
-"""What each thread had computed when its last turn ended."""
+"""What each thread had computed when its last turn ended, and when it can have computed enough for the next one."""
 
 
 def enable_turns() -> None:
@@ -26,6 +26,10 @@ def enable_turns() -> None:
 
 def give_turn() -> None:
     """A place where others may get a turn; nothing happens in a process without a worker."""
-    if _process.has_worker and time.thread_time() - getattr(_own, "computed", 0.0) > _LONGEST:
+    if not _process.has_worker or time.perf_counter() < getattr(_own, "earliest", 0.0):
+        return
+    left = _LONGEST - time.thread_time() + getattr(_own, "computed", 0.0)
+    if left < 0:
         time.sleep(_PAUSE)
-        _own.computed = time.thread_time()
+        _own.computed, left = time.thread_time(), _LONGEST
+    _own.earliest = time.perf_counter() + left

@@ -1,4 +1,4 @@
-"""Runs metrics. A run has exactly one outcome.
+"""Runs the metrics of a record. A run has exactly one outcome.
 
 What the metric raises, an answer that is not an outcome, and silence until the timeout become a `MetricFailure`. Nobody waits for a
 run that has timed out: it is cancelled, but may swallow that.
@@ -11,9 +11,9 @@ import contextvars
 import functools
 import inspect
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from ragspan.engine.budget import Allowance, BudgetTracker
 from ragspan.engine.helper.client import HelperClient
@@ -29,9 +29,8 @@ from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Out
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
+from ragspan.turns import give_turn
 from ragspan.usage import Usage
-
-_T = TypeVar("_T")
 
 NOT_ASKED = "not_asked"
 _MAX_THREADS = 16  # of one metric
@@ -39,12 +38,11 @@ _PACE = 1.0  # seconds between two looks at a budget
 
 
 class MetricCall:
-    """Calls a metric where it belongs: in the helper, in a thread, or in the running event loop."""
+    """Calls a metric where it belongs: in a thread, or in the running event loop; `number` is the helper's, if that scores it."""
 
     def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperClient | None) -> None:
+        self.number = None if helper is None else helper.add(metric)
         self._metric = metric
-        self._helper = helper
-        self._number = None if helper is None else helper.add(metric)
         self._threads: DaemonThreads | None = None
         self._in_thread: Callable[[RagRecord], object] = metric.score
         if not inspect.iscoroutinefunction(metric.score):
@@ -56,10 +54,6 @@ class MetricCall:
 
     async def __call__(self, record: RagRecord) -> object:
         answer: object
-        if self._helper is not None and self._number is not None:
-            answer = await self._helper.score(self._number, record)
-            if answer is not None:
-                return answer
         if self._threads is None:
             answer = self._metric.score(record)
         else:
@@ -118,11 +112,11 @@ class MetricRunner:
 
 
 class MetricRun:
-    """One metric at work on one record, in the running event loop; the record's metrics share the session."""
+    """One metric at work on one record, in the running event loop."""
 
-    def __init__(self, runner: MetricRunner, record: RagRecord, session: JudgingSession) -> None:
+    def __init__(self, runner: MetricRunner, group: RunGroup) -> None:
         self.runner = runner
-        self._record, self._session = record, session
+        self._group = group
         self.screened: Outcome | None = None
         """What the embedded judge says, where the judge is asked about a share of the answers."""
         self.outcome: Outcome | None = None
@@ -131,29 +125,22 @@ class MetricRun:
         """How long it took."""
         self.usage: Usage | None = None
         """What it has spent, if anything; None as long as it runs."""
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when there is an outcome."""
         self.task: asyncio.Task[Any] | None = None
-        budget = runner.parts.budget
-        self._allowance = None if budget is None else Allowance(budget)
         self._meter: list[Usage] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._began = time.perf_counter()
-
-    async def screen(self) -> None:
-        """Let the embedded judge score. Its score stays where the judge is not asked, fails, or is denied by the budget."""
-        outcome: Outcome = NotApplicable(reason=NOT_ASKED)
-        if self.runner.embedded is not None:
-            self.task = task = self._task(outcome_of(self.runner.embedded, self._record))
-            self._limit_time()
-            outcome = await task
-        self.screened = await self.runner.parts.redaction.outcome(outcome)
+        self.began = time.perf_counter()
 
     def start(self) -> None:
-        """Begin to score the record."""
+        """Begin to score the record in the application."""
         if (announce := getattr(self.runner.metric, "announce", None)) is not None:
-            call_guarded(announce, self._record, self._session)
-        self.task = self._task(self._work())
+            call_guarded(announce, self._group.record, self._group.session)
+        budget = self.runner.parts.budget
+        allowance = None if budget is None else Allowance(budget)
+        limit = None if allowance is None else allowance.reserve
+        # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
+        # in another context, which OpenTelemetry logs as an error.
+        with suppressed(), judging(replace(self._group.session, meter=self._meter, allowance=limit)):
+            self.task = asyncio.get_running_loop().create_task(self._work(allowance))
         self._limit_time()
 
     def skip(self, reason: str, detail: str | None = None) -> None:
@@ -164,7 +151,7 @@ class MetricRun:
         """Take the outcome, unless there is one already."""
         if self.outcome is not None:
             return
-        self.seconds = time.perf_counter() - self._began
+        self.seconds = time.perf_counter() - self.began
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
         spent = sum(self._meter, Usage())
         if spent != Usage():
@@ -173,10 +160,10 @@ class MetricRun:
                 ended = replace(ended, usage=self.usage)
         self.outcome = ended
         self._stop_timer()
-        self.ended.set_result(None)
         _, error = call_guarded(self.runner.parts.on_end, self, outcome)
         if error is not None:
             self.runner.parts.log.failed("self_metrics", error)
+        self._group.run_ended()
 
     def cancel(self, outcome: Outcome) -> None:
         """End with this outcome, if it has not ended, and let what works on it know."""
@@ -185,20 +172,13 @@ class MetricRun:
             if self.task is not None:
                 self.task.cancel()
 
-    def _task(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
-        # in another context, which OpenTelemetry logs as an error.
-        limit = None if self._allowance is None else self._allowance.reserve
-        with suppressed(), judging(replace(self._session, meter=self._meter, allowance=limit)):
-            return asyncio.get_running_loop().create_task(work)
-
-    async def _work(self) -> None:
+    async def _work(self, allowance: Allowance | None) -> None:
         """Score, once more after each pause for a minute's budget. Where the budget denies a request, the fallback takes over."""
-        parts, allowance = self.runner.parts, self._allowance
+        parts, record = self.runner.parts, self._group.record
         while True:
             denial = parts.budget.spent() if parts.budget is not None and self.runner.is_paid else None
             if denial is None:
-                outcome = await outcome_of(self.runner.own, self._record)
+                outcome = await outcome_of(self.runner.own, record)
                 if isinstance(outcome, MetricFailure) and self.outcome is None and allowance is not None:
                     denial, allowance.denial = allowance.denial, None
             if denial is None or not denial.outage or not parts.options.waits_for_budget:
@@ -212,14 +192,14 @@ class MetricRun:
             elif self.runner.embedded is None:
                 outcome = self._unscored(BUDGET_EXHAUSTED, denial.limit)
             else:
-                outcome = await outcome_of(self.runner.embedded, self._record)
+                outcome = (await self._group.outcomes({self: self.runner.embedded}))[self]
                 outcome = replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
         self.end(await parts.redaction.outcome(outcome))
 
     def _unscored(self, reason: str, detail: str | None = None) -> NotApplicable:
         """The metric's own reason comes first: it would not have applied in any case."""
         if isinstance(self.runner.metric, Screening):
-            own, error = call_guarded(self.runner.metric.screen, self._record)
+            own, error = call_guarded(self.runner.metric.screen, self._group.record)
             if error is not None:
                 self.runner.parts.log.failed("screen", error)
             elif isinstance(own, NotApplicable):
@@ -227,13 +207,104 @@ class MetricRun:
         return NotApplicable(reason=reason, detail=detail)
 
     def _limit_time(self) -> None:
-        """From now on it may take the time of a run, before it is cancelled; of both judges each, if two are asked."""
+        """From now on it may take the time of a run, before it is cancelled."""
         self._stop_timer()
         if self.outcome is None:
-            self._began, timeout = time.perf_counter(), self.runner.parts.options.metric_timeout
-            failure = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
-            self._timer = asyncio.get_running_loop().call_later(timeout, self.cancel, failure)
+            options, self.began = self.runner.parts.options, time.perf_counter()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(options.metric_timeout, self.cancel, _timeout_of(options))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+class RunGroup:
+    """The metrics at work on one record, in the running event loop. All that the helper scores of it is one question."""
+
+    def __init__(self, runners: Iterable[MetricRunner], record: RagRecord, parts: RunnerParts) -> None:
+        self.record = record
+        self.session = JudgingSession(record=record)
+        self.runs = [MetricRun(runner, self) for runner in runners]
+        self._parts = parts
+        self._running = len(self.runs)
+        self._all_ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until all have an outcome; for so many seconds at most."""
+        if self._running:
+            await asyncio.wait([self._all_ended], timeout=seconds)
+
+    def run_ended(self) -> None:
+        """One has an outcome."""
+        self._running -= 1
+        if not self._running:
+            self._all_ended.set_result(None)
+
+    async def screen(self, runs: Iterable[MetricRun]) -> None:
+        """Let the embedded judge score. Its scores stay where the judge is not asked, fails, or is denied by the budget."""
+        calls: dict[MetricRun, MetricCall] = {}
+        for run in runs:
+            if run.runner.embedded is None:
+                run.screened = NotApplicable(reason=NOT_ASKED)
+            else:
+                calls[run] = run.runner.embedded
+        if calls:
+            await asyncio.wait([self._limited(self._screen(calls), list(calls))])
+
+    async def outcomes(self, calls: Mapping[MetricRun, MetricCall]) -> dict[MetricRun, Outcome]:
+        """The outcomes of these calls, by the helper as far as it can."""
+        found: dict[MetricRun, Outcome] = {}
+        asked = {call.number: run for run, call in calls.items() if call.number is not None}
+
+        async def take(number: int, outcome: Outcome) -> None:
+            found[asked[number]] = outcome
+
+        if self._parts.helper is not None and asked:
+            await self._parts.helper.score(asked, self.record, self.session, take)
+        for run, call in calls.items():
+            if run not in found:
+                found[run] = await outcome_of(call, self.record)
+        return found
+
+    def start(self, runs: Iterable[MetricRun]) -> None:
+        """Begin to score."""
+        asked: dict[int, MetricRun] = {}
+        for run in runs:
+            give_turn()
+            if run.runner.own.number is None:
+                run.start()
+            else:
+                asked[run.runner.own.number] = run
+        if self._parts.helper is not None and asked:
+            self._limited(self._ask(self._parts.helper, asked), list(asked.values()))
+
+    async def _screen(self, calls: Mapping[MetricRun, MetricCall]) -> None:
+        for run, outcome in (await self.outcomes(calls)).items():
+            run.screened = await self._parts.redaction.outcome(outcome)
+
+    async def _ask(self, helper: HelperClient, asked: dict[int, MetricRun]) -> None:
+        async def take(number: int, outcome: Outcome) -> None:
+            asked.pop(number).end(await self._parts.redaction.outcome(outcome))
+
+        await helper.score([*asked], self.record, self.session, take)
+        for run in asked.values():  # there is no helper
+            run.start()
+
+    def _limited(self, work: Coroutine[Any, Any, None], runs: Sequence[MetricRun]) -> asyncio.Task[None]:
+        """The task that does this work for these runs; when the time of a run is up, they are cancelled."""
+        with suppressed(), judging(self.session):
+            task = asyncio.get_running_loop().create_task(work)
+        for run in runs:
+            run.task, run.began = task, time.perf_counter()
+        timer = asyncio.get_running_loop().call_later(self._parts.options.metric_timeout, self._time_out, runs)
+        task.add_done_callback(lambda _: timer.cancel())
+        return task
+
+    def _time_out(self, runs: Iterable[MetricRun]) -> None:
+        for run in runs:
+            run.cancel(_timeout_of(self._parts.options))
+
+
+def _timeout_of(options: Options) -> MetricFailure:
+    return MetricFailure(error_type="timeout", message=f"no outcome within {options.metric_timeout:g} s")

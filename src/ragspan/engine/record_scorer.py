@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.judge_share_decisions import JudgeShareDecisions
 from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.metric_outcome import about_response
-from ragspan.engine.metric_run import MetricRun, MetricRunner, RunnerParts
+from ragspan.engine.metric_run import MetricRun, MetricRunner, RunGroup, RunnerParts
 from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
@@ -50,7 +49,7 @@ class RecordScorer:
         self._judge_threads = DaemonThreads(1, name="ragspan-judge")
         self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self._emission = EmitterGroup(options.emitters, log)
-        parts = RunnerParts(
+        parts = self._parts = RunnerParts(
             options=options,
             log=log,
             redaction=self._redaction,
@@ -84,23 +83,20 @@ class RecordScorer:
 
     async def _judge(self, item: Item, record: RagRecord) -> ScoredRecord | None:
         """Run the metrics at the same time, and emit what has ended after the wait, and the rest when all have ended."""
-        handle, session = self._emission.start(record), JudgingSession(record=record)
-        runs = [
-            MetricRun(runner, record, session)
-            for runner in self._runners
-            if item.only is None or runner.name in item.only
-        ]
-        result: ScoredRecord | None = None
+        handle = self._emission.start(record)
+        runners = [one for one in self._runners if item.only is None or one.name in item.only]
+        group = RunGroup(runners, record, self._parts)
+        runs, result = group.runs, None
         give_turn()
         try:
-            asked = await self._start(item, record, handle, runs)
+            asked = await self._start(item, record, handle, group)
             for wait in (self._options.score_wait, None):
-                if runs and not item.is_out:
-                    await asyncio.wait([run.ended for run in runs], timeout=wait)
+                if not item.is_out:
+                    await group.wait(wait)
                 if not item.is_out and (runs or result is None):  # else a shutdown has dropped it, or all is out
                     done = [one for one in runs if one.outcome is not None]
                     runs = [one for one in runs if one.outcome is None]
-                    result = self._emit(record, handle, session, done, asked=asked, before=result)
+                    result = self._emit(record, handle, group.session, done, asked=asked, before=result)
         except BaseException:  # the caller, a metric or the worker cancelled this task; the worker counts the record
             for run in runs:
                 run.cancel(_WORKER_ERROR)
@@ -128,9 +124,9 @@ class RecordScorer:
         if self.helper is not None:
             self.helper.close()
 
-    async def _start(self, item: Item, record: RagRecord, handle: GroupHandle, runs: list[MetricRun]) -> Asked | None:
+    async def _start(self, item: Item, record: RagRecord, handle: GroupHandle, group: RunGroup) -> Asked | None:
         """Start the metrics that score the record; the others end at once, with the reason. Why the judge is asked, if it is for a share."""
-        options = self._options
+        options, runs = self._options, group.runs
         facts = facts_of(record, self._environment) if options.judge_when is not None else {}
         is_for_nothing = item.on_end is None and any(run.runner.is_paid for run in runs) and not handle.holds_scores
         chosen: list[MetricRun] = []
@@ -142,22 +138,21 @@ class RecordScorer:
                 chosen.append(run)
             else:
                 run.skip(why_not)
-        asked = await self._ask_screen(item, record, handle, [run for run in chosen if run.runner.has_share], facts)
-        for run in chosen:
-            if run.screened is not None and asked is None:
-                run.end(run.screened)
-            elif run.outcome is None and not item.is_out:
-                give_turn()
-                run.start()
+        asked = None
+        if shared := [run for run in chosen if run.runner.has_share]:
+            await group.screen(shared)
+            asked = self._why_asked(item, record, handle, shared, facts)
+            for run in shared if asked is None else ():
+                if run.screened is not None:
+                    run.end(run.screened)
+        if not item.is_out:
+            group.start([run for run in chosen if run.outcome is None])
         return asked
 
-    async def _ask_screen(
+    def _why_asked(
         self, item: Item, record: RagRecord, handle: GroupHandle, runs: list[MetricRun], facts: Facts
     ) -> Asked | None:
-        """Let the embedded judge score, and decide whether the judge is asked: why, if it is."""
-        if not runs:
-            return None
-        await asyncio.gather(*(run.screen() for run in runs))
+        """Why the judge is asked, by what the embedded judge has said; None if it is not."""
         when = self._options.judge_when
         screened = {run.runner.name: run.screened for run in runs if run.screened is not None}
         if when is not None and item.sample and not when.allows(facts, screen_score(screened)):

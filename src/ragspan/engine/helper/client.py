@@ -7,27 +7,30 @@ by one. One that a second helper dies over is a failure: what kills helpers may 
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import itertools
 import math
 import pickle
 import pickletools
 import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
 
 from ragspan.engine.helper.process import HelperProcess
 from ragspan.engine.helper.serving import Message, messages_of, send
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of
 from ragspan.engine.threads import call_guarded
-from ragspan.exceptions import JudgeError
-from ragspan.judges.session import session_of
+from ragspan.judges.session import JudgingSession
 from ragspan.metrics.metric import Metric
-from ragspan.outcomes import Outcome
+from ragspan.outcomes import MetricFailure, Outcome
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
 _MAX_SILENCE = 120.0  # seconds until one that answers nothing is killed; loading a classifier's model takes a while
 _PAUSE, _PAUSE_OF_FAILURE = 2.0, 60.0  # seconds from one start to the next, and from one that failed
+Take: TypeAlias = Callable[[int, Outcome], Awaitable[None]]
 _NO_HELPER = (
     "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) "
     "may take many times as long"
@@ -43,10 +46,10 @@ class HelperClient:
     def __init__(self, log: ThrottledLog) -> None:
         self._log = log
         self._metrics: list[Metric] = []
-        self._sessions, self._numbers = itertools.count(), itertools.count(1)
+        self._numbers = itertools.count(1)
         self._next_start = self._heard = 0.0
         self._cannot_start = False
-        self._open: dict[int, asyncio.Future[Message]] = {}
+        self._open: dict[int, asyncio.Queue[Message | ConnectionResetError]] = {}
         self._start: asyncio.Task[bool] | None = None
         """Whether the helper that was started last is ready; None where there is none."""
         self.process: HelperProcess | None = None
@@ -74,26 +77,15 @@ class HelperClient:
             self._log.report(f"unfit {metric.name}", message, metric.name, reason)
         return None
 
-    async def score(self, number: int, record: RagRecord) -> Outcome | None:
-        """The outcome of the metric with this number; None if no helper can be started now. A `JudgeError` if helpers died over it."""
-        session = session_of(record)
-        packed = session.get_or_make(self, lambda: (next(self._sessions), record.to_json().encode()))
+    async def score(self, numbers: Iterable[int], record: RagRecord, session: JudgingSession, take: Take) -> None:
+        """Score the record by the metrics with these numbers: `take` gets each outcome as it comes; none if no helper can be started now."""
+        left, packed = set(numbers), record.to_json().encode()
         try:
-            answer = await self._ask(number, *packed)
+            await self._ask(left, packed, session, take)
         except ConnectionResetError:
             async with self._one_by_one:
-                try:
-                    answer = await self._ask(number, *packed)
-                except ConnectionResetError:
-                    words = "the helper process died while it scored this record"
-                    raise JudgeError("helper_died", words) from None
-        if answer is None:
-            return None
-        if answer.refusal is not None:
-            raise JudgeError("helper_refused", answer.refusal)
-        about, outcome = pickle.loads(answer.content)  # noqa: S301 - our helper's
-        session.get_or_make("about", lambda: about)
-        return outcome  # type: ignore[no-any-return]
+                for number in sorted(left):
+                    await self._ask_alone(number, packed, session, take)
 
     def close(self, timeout: float = 1.0) -> None:
         """End the helper; it is killed if that takes more than the timeout. The next event loop may ask for another one."""
@@ -105,36 +97,59 @@ class HelperClient:
         if process is not None:
             process.end(timeout)
 
-    async def _ask(self, metric: int, session: int, record: bytes) -> Message | None:
-        while self._start is None and (wait := self._next_start - time.monotonic()) > 0:
-            if self._cannot_start:
-                return None
-            await asyncio.sleep(wait)
-        if self._start is None:
-            self._start = asyncio.get_running_loop().create_task(self._start_helper())
-        if not await asyncio.shield(self._start):
-            return None
+    async def _ask(self, left: set[int], packed: bytes, session: JudgingSession, take: Take) -> None:
+        """Have these metrics score, and take out of `left` those that have. If this is cancelled, the helper cancels its work on it."""
+        if not await self._is_ready():
+            return
         if not self._open:
             self._heard = time.monotonic()
-        return await self._send(Message(next(self._numbers), record, metric, session))
-
-    async def _send(self, question: Message) -> Message:
-        """The answer. If this is cancelled, the helper cancels its work on it."""
-        process, writer = self.process, self._writer
-        if process is None or writer is None:
-            raise ConnectionResetError
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._open[question.number] = answer
+        number = next(self._numbers)
+        answers = self._send(Message(number, packed, tuple(left)))
         try:
-            send(writer, question)
-            return await answer
+            while left:
+                answer = await _next(answers)
+                session.get_or_make("about", functools.partial(getattr, answer, "about"))
+                for metric, outcome in answer.outcomes.items():
+                    left.discard(metric)
+                    await take(metric, pickle.loads(outcome))  # noqa: S301 - our helper's
         except asyncio.CancelledError:
-            self._open.pop(question.number, None)
-            send(writer, Message(question.number))
+            self._take_back(number)
+            raise
+        finally:
+            self._open.pop(number, None)
+
+    async def _ask_alone(self, number: int, packed: bytes, session: JudgingSession, take: Take) -> None:
+        try:
+            await self._ask({number}, packed, session, take)
+        except ConnectionResetError:
+            words = "the helper process died while it scored this record"
+            await take(number, MetricFailure(error_type="helper_died", message=words))
+
+    def _take_back(self, number: int) -> None:
+        process, writer = self.process, self._writer
+        if process is not None and writer is not None:
+            send(writer, Message(number))
             if time.monotonic() - self._heard >= _MAX_SILENCE:
                 process.kill()
                 writer.transport.abort()  # its children, if it has any, may keep its end of the socket open
-            raise
+
+    async def _is_ready(self) -> bool:
+        """Wait for a helper, and start one if there is none; False if none can be started."""
+        while self._start is None and (wait := self._next_start - time.monotonic()) > 0:
+            if self._cannot_start:
+                return False
+            await asyncio.sleep(wait)
+        if self._start is None:
+            self._start = asyncio.get_running_loop().create_task(self._start_helper())
+        return await asyncio.shield(self._start)
+
+    def _send(self, question: Message) -> asyncio.Queue[Message | ConnectionResetError]:
+        """Where its answers come."""
+        if self._writer is None:
+            raise ConnectionResetError
+        answers = self._open[question.number] = asyncio.Queue()
+        send(self._writer, question)
+        return answers
 
     async def _start_helper(self) -> bool:
         """Whether it is ready. Where none can be started, a thread of the application computes, and it is tried again after a while."""
@@ -143,7 +158,8 @@ class HelperClient:
             self.process = HelperProcess()
             reader, self._writer = await asyncio.open_connection(sock=self.process.socket)
             self._reading = asyncio.get_running_loop().create_task(self._read(reader, self._writer))
-            problem = (await asyncio.wait_for(self._send(Message(0, pickle.dumps(self._metrics))), _MAX_START)).refusal
+            answers = self._send(Message(0, pickle.dumps(self._metrics)))
+            problem = (await asyncio.wait_for(_next(answers), _MAX_START)).refusal
         except Exception as error:  # noqa: BLE001 - of the system, or of a metric that has changed
             problem = str(error) or f"it was not ready within {_MAX_START:g} s"
             pause = math.inf if isinstance(error, RuntimeError) else pause
@@ -157,10 +173,8 @@ class HelperClient:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async for message in messages_of(reader):
             self._heard = time.monotonic()
-            if (
-                answer := self._open.pop(message.number, None)
-            ) is not None and not answer.done():  # else it is cancelled
-                answer.set_result(message)
+            if (answers := self._open.get(message.number)) is not None:  # else it is cancelled
+                answers.put_nowait(message)
         if writer is not self._writer:  # it was closed here
             return
         lost, self._open = self._open, {}
@@ -168,6 +182,12 @@ class HelperClient:
             self.close(0.0)
             self._log.count("helper")
             self._log.report("helper died", "the helper process ended unexpectedly; another one takes its place")
-        for answer in lost.values():
-            if not answer.done():
-                answer.set_exception(ConnectionResetError("it ended at once"))
+        for answers in lost.values():
+            answers.put_nowait(ConnectionResetError("it ended at once"))
+
+
+async def _next(answers: asyncio.Queue[Message | ConnectionResetError]) -> Message:
+    answer = await answers.get()
+    if isinstance(answer, ConnectionResetError):
+        raise answer
+    return answer

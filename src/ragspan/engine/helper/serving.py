@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
 import os
 import pickle
@@ -25,30 +24,33 @@ import msgspec
 from ragspan.engine.threads import call_guarded
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.metric import Metric
+from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 
 _PRIORITY = 5  # of 19: requests come first where processors are short
 _GC_THRESHOLD = 10_000  # objects
 _LOOK_AGAIN = 1000  # milliseconds between looks for the application
-_RECENT = 64  # records whose metrics share a session
 _LENGTH = struct.Struct(">Q")
 
 
 class Message(msgspec.Struct, array_like=True):
-    """A question to the helper, or its answer to the question of the same number; one without content takes the question back.
+    """A question to the helper, or an answer to the question of the same number; one without content takes the question back.
 
     The first, number 0, holds all metrics, pickled together, so that they share a judge there as they do here.
     """
 
     number: int
     content: bytes = b""
-    """Of a question the record as JSON, of an answer what is known of the response, and the outcome, pickled."""
-    metric: int = 0
-    session: int = 0
-    """The same for all metrics of one record that is being scored."""
+    """Of a question: the record, as JSON."""
+    metrics: tuple[int, ...] = ()
+    """Of a question: what scores the record."""
+    outcomes: dict[int, bytes] = {}
+    """Of an answer, pickled: of the metrics that have ended together, by their numbers."""
+    about: tuple[bool, str | None] = (False, None)
+    """What is known of the response."""
     refusal: str | None = None
-    """Why there is no answer."""
+    """Why it cannot score."""
 
 
 _decode = msgspec.msgpack.Decoder(Message).decode
@@ -101,7 +103,7 @@ class _Server:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._metrics: list[Metric] = []
-        self._tasks: dict[int, asyncio.Task[bytes]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def take(self, question: Message) -> None:
         number = question.number
@@ -110,28 +112,44 @@ class _Server:
             self._metrics = metrics or []
             gc.freeze()  # what is there now stays, and a record leaves no cycles: the collector finds next to nothing
             gc.set_threshold(_GC_THRESHOLD)
-            self._answer(number, b"", error)
+            refusal = None if error is None else f"{type(error).__name__}: {error}"
+            send(self._writer, Message(number, refusal=refusal))
         elif question.content:
             task = self._tasks[number] = asyncio.get_running_loop().create_task(self._score(question))
-            task.add_done_callback(lambda task: self._answer(number, *call_guarded(task.result)))
+            task.add_done_callback(lambda task: self._end(question, task))
         elif (scoring := self._tasks.get(number)) is not None:
             scoring.cancel()
 
-    async def _score(self, question: Message) -> bytes:
-        from ragspan.engine.metric_outcome import about_response, outcome_of
+    async def _score(self, question: Message) -> None:
+        """Send outcomes as they come: those of metrics that wait for nothing in one message."""
+        from ragspan.engine.metric_outcome import about_response
 
-        record, session = _session_of(question.session, question.content)
+        record: RagRecord = msgspec.json.decode(question.content, type=RagRecord)  # ours: no limits are checked
+        session, loop = JudgingSession(record=record), asyncio.get_running_loop()
         with suppressed(), judging(session):
-            outcome = await outcome_of(self._metrics[question.metric].score, record)
-        return pickle.dumps((session.get_or_make("about", lambda: about_response(record)), outcome))
+            left = {loop.create_task(_pickled_outcome(self._metrics[one], record)): one for one in question.metrics}
+        try:
+            while left:
+                ended, _ = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+                outcomes = {left.pop(task): task.result() for task in ended}
+                about = session.get_or_make("about", lambda: about_response(record))
+                send(self._writer, Message(question.number, outcomes=outcomes, about=about))
+        finally:
+            for task in left:
+                task.cancel()
 
-    def _answer(self, number: int, content: bytes | None, error: BaseException | None) -> None:
-        self._tasks.pop(number, None)
-        refusal = None if error is None else f"{type(error).__name__}: {error}"
-        send(self._writer, Message(number, content or b"", refusal=refusal))
+    def _end(self, question: Message, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(question.number, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            send(self._writer, Message(question.number, outcomes=dict.fromkeys(question.metrics, _refusal(error))))
 
 
-@functools.lru_cache(_RECENT)
-def _session_of(number: int, packed: bytes) -> tuple[RagRecord, JudgingSession]:  # noqa: ARG001 - one for each time that a record is scored
-    record: RagRecord = msgspec.json.decode(packed, type=RagRecord)  # ours: no limits are checked
-    return record, JudgingSession(record=record)
+async def _pickled_outcome(metric: Metric, record: RagRecord) -> bytes:
+    from ragspan.engine.metric_outcome import outcome_of
+
+    pickled, error = call_guarded(pickle.dumps, await outcome_of(metric.score, record))
+    return pickled or _refusal(error)
+
+
+def _refusal(error: BaseException | None) -> bytes:
+    return pickle.dumps(MetricFailure(error_type="helper_refused", message=f"{type(error).__name__}: {error}"))
