@@ -315,22 +315,23 @@ class _AnswerSpan:
 
     def _signal(self, scored: ScoredRecord, own: Span | None = None) -> None:
         """Send events and measurements that point at the answer's span, or its parent where no backend has it: it is not sampled."""
-        emitter, dimensions = self.emitter, self.emitter.bounded_dimensions(scored.record)
+        emitter, record = self.emitter, scored.record
+        _, meters, loggers = emitter.providers
         is_sampled = self.span is not None and self.span.sampled
         context = context_with((own or self.span) if is_sampled else self.record.parent)
-        for metric, outcome in scored.outcomes.items():
+        for metric, outcome in scored.outcomes.items() if is_read(loggers) else ():
             if isinstance(outcome, (Score, MetricFailure)):
                 emitter.event_logger.emit(
                     timestamp=time.time_ns(),
                     context=context,
                     event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
-                    attributes=encodable(
-                        event_attributes(scored, metric, emitter, emitter.dimensions_of(scored.record))
-                    ),
+                    attributes=encodable(event_attributes(scored, metric, emitter, emitter.dimensions_of(record))),
                 )
+        for metric, outcome in scored.outcomes.items() if is_read(meters) else ():
             if isinstance(outcome, Score):
                 for value, attributes in measured(metric, outcome, scored.asked):
-                    emitter.histogram.record(value, encodable({**attributes, **dimensions}), context)
+                    about = encodable({**attributes, **emitter.bounded_dimensions(record)})
+                    emitter.histogram.record(value, about, context)
 
 
 def answer_name(record: RagRecord) -> str:

@@ -66,7 +66,11 @@ def error_type(kind: str | None) -> str:
 
 def encodable(attributes: Attributes) -> dict[str, AttributeValue]:
     """The attributes that can be exported, converted where necessary; None, NaN and other objects are left out."""
-    return {_key(name): value for name, raw in attributes.items() if (value := _encodable_value(raw)) is not None}
+    return {
+        _key(name): value
+        for name, raw in attributes.items()
+        if raw is not None and (value := _encodable_value(raw)) is not None
+    }
 
 
 _key = functools.lru_cache(maxsize=1024)(well_formed)
