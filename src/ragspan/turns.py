@@ -14,8 +14,6 @@ _PAUSE = 0.00001
 """Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
 _LONGEST = 0.0003
 """Seconds of computing after which others get a turn, at the next place where one may be given."""
-_WOKEN = 0.000001
-"""Seconds of computing that it takes a thread at least to be woken."""
 _process = SimpleNamespace(has_worker=False)  # no lock, which a fork could leave held
 _own = threading.local()
 """What each thread had computed when its last turn ended, and when it can have computed enough for the next one."""
@@ -27,16 +25,11 @@ def enable_turns() -> None:
 
 
 def give_turn() -> None:
-    """A place where others may get a turn; nothing happens in a process without a worker, and where no other thread has run."""
+    """A place where others may get a turn; nothing happens in a process without a worker."""
     if not _process.has_worker or time.perf_counter() < getattr(_own, "earliest", 0.0):
         return
-    computed = time.thread_time()
-    left = _LONGEST - computed + getattr(_own, "computed", 0.0)
+    left = _LONGEST - time.thread_time() + getattr(_own, "computed", 0.0)
     if left < 0:
-        # Who waits for its turn has been woken for that since the last one; but gevent's threads are one for the system.
-        others = time.process_time() - computed
-        if others - getattr(_own, "others", 0.0) > _WOKEN or time.sleep.__module__ != "time":
-            _own.others = others
-            time.sleep(_PAUSE)
+        time.sleep(_PAUSE)
         _own.computed, left = time.thread_time(), _LONGEST
     _own.earliest = time.perf_counter() + left
