@@ -126,8 +126,9 @@ class MetricRun:
         self.usage: Usage | None = None
         """What it has spent, if anything; None as long as it runs."""
         self.task: asyncio.Task[Any] | None = None
+        self.has_waited = False
+        """For the next minute of the budget."""
         self._meter: list[Usage] = []
-        self._timer: asyncio.TimerHandle | None = None
         self.began = time.perf_counter()
 
     def start(self) -> None:
@@ -137,11 +138,8 @@ class MetricRun:
         budget = self.runner.parts.budget
         allowance = None if budget is None else Allowance(budget)
         limit = None if allowance is None else allowance.reserve
-        # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
-        # in another context, which OpenTelemetry logs as an error.
-        with suppressed(), judging(replace(self._group.session, meter=self._meter, allowance=limit)):
-            self.task = asyncio.get_running_loop().create_task(self._work(allowance))
-        self._limit_time()
+        session = replace(self._group.session, meter=self._meter, allowance=limit)
+        self._group.begin(self._work(allowance), [self], session)
 
     def skip(self, reason: str, detail: str | None = None) -> None:
         """End without the metric."""
@@ -159,7 +157,6 @@ class MetricRun:
             if ended.usage is None:
                 ended = replace(ended, usage=self.usage)
         self.outcome = ended
-        self._stop_timer()
         _, error = call_guarded(self.runner.parts.on_end, self, outcome)
         if error is not None:
             self.runner.parts.log.failed("self_metrics", error)
@@ -183,9 +180,8 @@ class MetricRun:
                     denial, allowance.denial = allowance.denial, None
             if denial is None or not denial.outage or not parts.options.waits_for_budget:
                 break
-            self._stop_timer()
+            self.has_waited = True
             await asyncio.sleep(_PACE)
-            self._limit_time()
         if denial is not None:
             if isinstance(self.screened, Score):
                 outcome = replace(self.screened, fallback=BUDGET_EXHAUSTED)
@@ -205,18 +201,6 @@ class MetricRun:
             elif isinstance(own, NotApplicable):
                 return own
         return NotApplicable(reason=reason, detail=detail)
-
-    def _limit_time(self) -> None:
-        """From now on it may take the time of a run, before it is cancelled."""
-        self._stop_timer()
-        if self.outcome is None:
-            options, self.began = self.runner.parts.options, time.perf_counter()
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(options.metric_timeout, self.cancel, _timeout_of(options))
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 class RunGroup:
@@ -250,7 +234,7 @@ class RunGroup:
             else:
                 calls[run] = run.runner.embedded
         if calls:
-            await asyncio.wait([self._limited(self._screen(calls), list(calls))])
+            await asyncio.wait([self.begin(self._screen(calls), list(calls))])
 
     async def outcomes(self, calls: Mapping[MetricRun, MetricCall]) -> dict[MetricRun, Outcome]:
         """The outcomes of these calls, by the helper as far as it can."""
@@ -277,7 +261,7 @@ class RunGroup:
             else:
                 asked[run.runner.own.number] = run
         if self._parts.helper is not None and asked:
-            self._limited(self._ask(self._parts.helper, asked), list(asked.values()))
+            self.begin(self._ask(self._parts.helper, asked), list(asked.values()))
 
     async def _screen(self, calls: Mapping[MetricRun, MetricCall]) -> None:
         for run, outcome in (await self.outcomes(calls)).items():
@@ -291,20 +275,29 @@ class RunGroup:
         for run in asked.values():  # there is no helper
             run.start()
 
-    def _limited(self, work: Coroutine[Any, Any, None], runs: Sequence[MetricRun]) -> asyncio.Task[None]:
-        """The task that does this work for these runs; when the time of a run is up, they are cancelled."""
-        with suppressed(), judging(self.session):
+    def begin(
+        self, work: Coroutine[Any, Any, None], runs: Sequence[MetricRun], session: JudgingSession | None = None
+    ) -> asyncio.Task[None]:
+        """The task that does this work for these runs, which are cancelled when the time of a run is up."""
+        # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
+        # in another context, which OpenTelemetry logs as an error.
+        with suppressed(), judging(session or self.session):
             task = asyncio.get_running_loop().create_task(work)
         for run in runs:
             run.task, run.began = task, time.perf_counter()
-        timer = asyncio.get_running_loop().call_later(self._parts.options.metric_timeout, self._time_out, runs)
-        task.add_done_callback(lambda _: timer.cancel())
+        self._limit_time(task, runs)
         return task
 
-    def _time_out(self, runs: Iterable[MetricRun]) -> None:
+    def _limit_time(self, task: asyncio.Task[None], runs: Sequence[MetricRun]) -> None:
+        timer = asyncio.get_running_loop().call_later(self._parts.options.metric_timeout, self._time_is_up, task, runs)
+        task.add_done_callback(lambda _: timer.cancel())
+
+    def _time_is_up(self, task: asyncio.Task[None], runs: Sequence[MetricRun]) -> None:
+        """Cancel the runs. One that has waited for a budget may take as long once more."""
+        timeout = self._parts.options.metric_timeout
         for run in runs:
-            run.cancel(_timeout_of(self._parts.options))
-
-
-def _timeout_of(options: Options) -> MetricFailure:
-    return MetricFailure(error_type="timeout", message=f"no outcome within {options.metric_timeout:g} s")
+            if run.has_waited and not task.done():
+                run.has_waited = False
+                self._limit_time(task, runs)
+            else:
+                run.cancel(MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s"))

@@ -84,8 +84,12 @@ class HelperClient:
             await self._ask(left, packed, session, take)
         except ConnectionResetError:
             async with self._one_by_one:
-                for number in sorted(left):
-                    await self._ask_alone(number, packed, session, take)
+                try:
+                    await self._ask(left, packed, session, take)
+                except ConnectionResetError:
+                    words = "the helper process died while it scored this record"
+                    for number in left:
+                        await take(number, MetricFailure(error_type="helper_died", message=words))
 
     def close(self, timeout: float = 1.0) -> None:
         """End the helper; it is killed if that takes more than the timeout. The next event loop may ask for another one."""
@@ -117,13 +121,6 @@ class HelperClient:
             raise
         finally:
             self._open.pop(number, None)
-
-    async def _ask_alone(self, number: int, packed: bytes, session: JudgingSession, take: Take) -> None:
-        try:
-            await self._ask({number}, packed, session, take)
-        except ConnectionResetError:
-            words = "the helper process died while it scored this record"
-            await take(number, MetricFailure(error_type="helper_died", message=words))
 
     def _take_back(self, number: int) -> None:
         process, writer = self.process, self._writer
