@@ -40,16 +40,17 @@ _PACE = 1.0  # seconds between two looks at a budget
 class MetricCall:
     """Calls a metric where it belongs: in a thread, or in the running event loop; `number` is the helper's, if that scores it."""
 
-    def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperClient | None) -> None:
-        self.number = None if helper is None else helper.add(metric)
+    def __init__(self, metric: Metric, parts: RunnerParts) -> None:
+        self.number = None if parts.helper is None else parts.helper.add(metric)
         self._metric = metric
         self._threads: DaemonThreads | None = None
         self._in_thread: Callable[[RagRecord], object] = metric.score
         if not inspect.iscoroutinefunction(metric.score):
-            self._threads = threads
+            self._threads = DaemonThreads(_MAX_THREADS, name=f"ragspan-{metric.name}")
         elif any(bound := are_cpu_bound(metric)):
             # Judges that also wait, such as a classifier with its own thread, need not run one after the other.
-            self._threads = threads if all(bound) else DaemonThreads(_MAX_THREADS, name=threads.name)
+            own = parts.judge_threads
+            self._threads = own if all(bound) else DaemonThreads(_MAX_THREADS, name=own.name)
             self._in_thread = functools.partial(run_in_loop, metric.score)
 
     async def __call__(self, record: RagRecord) -> object:
@@ -96,14 +97,11 @@ class MetricRunner:
         self.is_paid = any(spenders_of(metric))
         """Whether its judge spends money."""
         self.has_share = has_share
-        threads = parts.judge_threads
-        if not inspect.iscoroutinefunction(metric.score):
-            threads = DaemonThreads(_MAX_THREADS, name=f"ragspan-{metric.name}")
         budget = parts.options.budget
         replaces = has_share or (budget is not None and budget.fallback == "overlap")
         embedded = with_embedded_judge(metric) if replaces else None
-        self.own = MetricCall(metric, threads, parts.helper)
-        self.embedded = None if embedded is None else MetricCall(embedded, parts.judge_threads, parts.helper)
+        self.own = MetricCall(metric, parts)
+        self.embedded = None if embedded is None else MetricCall(embedded, parts)
 
     def close(self) -> None:
         for call in (self.own, self.embedded):

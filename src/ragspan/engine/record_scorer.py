@@ -46,14 +46,12 @@ class RecordScorer:
         self._options = options
         self._is_closed = False
         self.helper = HelperClient(log) if options.judging == "helper" else None
-        self._judge_threads = DaemonThreads(1, name="ragspan-judge")
-        self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self._emission = EmitterGroup(options.emitters, log)
         parts = self._parts = RunnerParts(
             options=options,
             log=log,
-            redaction=self._redaction,
-            judge_threads=self._judge_threads,
+            redaction=Redaction(options.redact, timeout=options.metric_timeout, log=log),
+            judge_threads=DaemonThreads(1, name="ragspan-judge"),
             helper=self.helper,
             budget=BudgetTracker(options.budget) if options.budget is not None else None,
             on_end=self._run_ended,
@@ -68,7 +66,7 @@ class RecordScorer:
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
-        record = await self._redaction.redacted_record(item)
+        record = await self._parts.redaction.redacted_record(item)
         if not isinstance(record, RagRecord):
             return record
         if self._options.unknown_contexts == "prompt":
@@ -113,8 +111,8 @@ class RecordScorer:
     def stop(self, deadline: Deadline) -> None:
         """Shut the emitters down. Nothing that ends from here on counts."""
         self._is_closed = True
-        self._judge_threads.shutdown(cancel_futures=True)
-        self._redaction.close()
+        self._parts.judge_threads.shutdown(cancel_futures=True)
+        self._parts.redaction.close()
         for runner in self._runners:
             runner.close()
         self._emission.shutdown(deadline)
