@@ -18,9 +18,8 @@ from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord
 from ragspan.telemetry.content import ContentPolicy
-from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
 from ragspan.throttled_log import ThrottledLog
@@ -69,6 +68,7 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
 
     on_alert: OnAlert
     score_wait: float = 0.0
+    holds_scores = False
     clock: Callable[[], float] = time.monotonic
     dropped: int = field(default=0, init=False)
     """Alerts that could not be told."""
@@ -84,9 +84,6 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
         self._told_at = -math.inf
         self._thread: threading.Thread | None = None
         self._log = ThrottledLog()
-
-    def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
-        return EmitHandle(self.emit, holds_scores=False)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Count the answer, and tell if the share has left its range."""

@@ -22,7 +22,7 @@ from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from ragspan.engine import EngineStats, ScoringEngine
 from ragspan.outcomes import Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, ScoreEmitter
 
 PATIENCE = 120.0
 """Seconds after which a test gives up waiting for what should have come at once."""
@@ -118,19 +118,16 @@ class BlockingTheLoop(BlockingMetric):
 class ListEmitter(ScoreEmitter):
     """Keeps what it gets, and a journal of how it was called."""
 
-    def __init__(
-        self, *, score_wait: float = 20.0, span: SpanAnchor | None = None, handle: type[EmitHandle] = EmitHandle
-    ) -> None:
+    def __init__(self, *, score_wait: float = 20.0, span: SpanAnchor | None = None) -> None:
         self.score_wait = score_wait
         self.span = span
-        self._handle = handle
         self.journal: list[str] = []
         self.scored: list[ScoredRecord] = []
         self._arrived = queue.SimpleQueue[ScoredRecord]()
 
     def start(self, record: RagRecord) -> AnswerHandle:
         self.journal.append("start")
-        return self._handle(self.emit, self.span)
+        return self
 
     def emit(self, scored: ScoredRecord) -> None:
         self.journal.append("late" if scored.late else "emit")
@@ -148,11 +145,11 @@ class ListEmitter(ScoreEmitter):
         return self._arrived.get(timeout=PATIENCE)
 
 
-class NotingHandle(EmitHandle):
-    """The handle of an emitter that notes in its journal what is given up."""
+class NotingEmitter(ListEmitter):
+    """Notes in its journal what is given up, too."""
 
     def abandon(self) -> None:
-        self.emit.__self__.journal.append("abandon")  # type: ignore[attr-defined]
+        self.journal.append("abandon")
 
 
 class RaisingEmitter(ListEmitter):
@@ -166,7 +163,7 @@ class RaisingEmitter(ListEmitter):
         super().start(record)
         if len(self.journal) == 1:
             raise self._error
-        return EmitHandle(self.emit)
+        return self
 
     def emit(self, scored: ScoredRecord) -> None:
         raise self._error

@@ -46,7 +46,7 @@ def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_eng
 
 
 def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_open(fakes, make_engine):
-    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter(handle=fakes.NotingHandle)
+    metric, emitter = fakes.HangingMetric(), fakes.NotingEmitter()
     engine = make_engine(metric, emitters=[emitter])
 
     async def cancel() -> None:

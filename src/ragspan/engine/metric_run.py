@@ -139,10 +139,6 @@ class MetricRun:
         session = replace(self._group.session, meter=self._meter, allowance=limit)
         self._group.begin(self._work(allowance), [self], session)
 
-    def skip(self, reason: str, detail: str | None = None) -> None:
-        """End without the metric."""
-        self.end(self._unscored(reason, detail))
-
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""
         if self.outcome is not None:
@@ -159,6 +155,9 @@ class MetricRun:
         if error is not None:
             self.runner.parts.log.failed("self_metrics", error)
         self._group.run_ended()
+
+    def take_screened(self, outcome: Outcome) -> None:
+        self.screened = outcome
 
     def cancel(self, outcome: Outcome) -> None:
         """End with this outcome, if it has not ended, and let what works on it know."""
@@ -180,18 +179,20 @@ class MetricRun:
                 break
             self.has_waited = True
             await asyncio.sleep(_PACE)
-        if denial is not None:
-            if isinstance(self.screened, Score):
-                outcome = replace(self.screened, fallback=BUDGET_EXHAUSTED)
-            elif self.runner.embedded is None:
-                outcome = self._unscored(BUDGET_EXHAUSTED, denial.limit)
-            else:
-                outcome = (await self._group.outcomes({self: self.runner.embedded}))[self]
-                outcome = replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
-        self.end(await parts.redaction.outcome(outcome))
+        if denial is None:
+            self.end(await parts.redaction.outcome(outcome))
+        elif isinstance(self.screened, Score):
+            self._end_by_fallback(self.screened)
+        elif self.runner.embedded is None:
+            self.end(self.unscored(BUDGET_EXHAUSTED, denial.limit))
+        else:
+            await self._group.score({self: self.runner.embedded}, MetricRun._end_by_fallback)
 
-    def _unscored(self, reason: str, detail: str | None = None) -> NotApplicable:
-        """The metric's own reason comes first: it would not have applied in any case."""
+    def _end_by_fallback(self, outcome: Outcome) -> None:
+        self.end(replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome)
+
+    def unscored(self, reason: str, detail: str | None = None) -> NotApplicable:
+        """Why it does not score; the metric's own reason comes first: it would not have applied in any case."""
         if isinstance(self.runner.metric, Screening):
             own, error = call_guarded(self.runner.metric.screen, self._group.record)
             if error is not None:
@@ -232,46 +233,33 @@ class RunGroup:
             else:
                 calls[run] = run.runner.embedded
         if calls:
-            await asyncio.wait([self.begin(self._screen(calls), list(calls))])
-
-    async def outcomes(self, calls: Mapping[MetricRun, MetricCall]) -> dict[MetricRun, Outcome]:
-        """The outcomes of these calls, by the helper as far as it can."""
-        found: dict[MetricRun, Outcome] = {}
-        asked = {call.number: run for run, call in calls.items() if call.number is not None}
-
-        async def take(number: int, outcome: Outcome) -> None:
-            found[asked[number]] = outcome
-
-        if self._parts.helper is not None and asked:
-            await self._parts.helper.score(asked, self.record, self.session, take)
-        for run, call in calls.items():
-            if run not in found:
-                found[run] = await outcome_of(call, self.record)
-        return found
+            await asyncio.wait([self.begin(self.score(calls, MetricRun.take_screened), list(calls))])
 
     def start(self, runs: Iterable[MetricRun]) -> None:
         """Begin to score."""
-        asked: dict[int, MetricRun] = {}
+        calls: dict[MetricRun, MetricCall] = {}
         for run in runs:
             give_turn()
             if run.runner.own.number is None:
                 run.start()
             else:
-                asked[run.runner.own.number] = run
-        if self._parts.helper is not None and asked:
-            self.begin(self._ask(self._parts.helper, asked), list(asked.values()))
+                calls[run] = run.runner.own
+        if calls:
+            self.begin(self.score(calls, MetricRun.end), list(calls))
 
-    async def _screen(self, calls: Mapping[MetricRun, MetricCall]) -> None:
-        for run, outcome in (await self.outcomes(calls)).items():
-            run.screened = await self._parts.redaction.outcome(outcome)
+    async def score(self, calls: Mapping[MetricRun, MetricCall], take: Callable[[MetricRun, Outcome], object]) -> None:
+        """Hand over the outcome of each call as it comes: from the helper, and from the application if there is none."""
+        asked = {call.number: run for run, call in calls.items() if call.number is not None}
+        left, redaction, helper = dict(calls), self._parts.redaction, self._parts.helper
 
-    async def _ask(self, helper: HelperClient, asked: dict[int, MetricRun]) -> None:
-        async def take(number: int, outcome: Outcome) -> None:
-            asked.pop(number).end(await self._parts.redaction.outcome(outcome))
+        async def take_from_helper(number: int, outcome: Outcome) -> None:
+            del left[asked[number]]
+            take(asked[number], await redaction.outcome(outcome))
 
-        await helper.score([*asked], self.record, self.session, take)
-        for run in asked.values():  # there is no helper
-            run.start()
+        if helper is not None and asked:
+            await helper.score(asked, self.record, self.session, take_from_helper)
+        for run, call in left.items():
+            take(run, await redaction.outcome(await outcome_of(call, self.record)))
 
     def begin(
         self, work: Coroutine[Any, Any, None], runs: Sequence[MetricRun], session: JudgingSession | None = None

@@ -135,7 +135,7 @@ class RecordScorer:
             if why_not is None:
                 chosen.append(run)
             else:
-                run.skip(why_not)
+                run.end(run.unscored(why_not))
         asked = None
         if shared := [run for run in chosen if run.runner.has_share]:
             await group.screen(shared)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, Emitter, ScoreEmitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, Emitter, ScoreEmitter
 from ragspan.telemetry.otel_context import is_suppressed, suppressed
 from ragspan.telemetry.otel_emitter import OTelEmitter
 
 __all__ = [
     "AnswerHandle",
-    "EmitHandle",
     "Emitter",
     "OTelEmitter",
     "ScoreEmitter",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ragspan.arguments import meant
@@ -58,14 +56,21 @@ class Emitter(Protocol):
         """Close everything within `timeout` seconds; nothing is emitted afterwards."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmitHandle:
-    """The handle of an emitter that starts nothing: all outcomes go to `emit`."""
+class ScoreEmitter:
+    """A base for emitters that only take outcomes: derive from it and write `emit`. It starts nothing, so it is its own handle."""
 
-    emit: Callable[[ScoredRecord], object]
+    score_wait: float = 10.0
+    """Seconds that an answer waits for its scores; later ones are emitted by themselves, with `scored.late`."""
     span: SpanAnchor | None = None
     holds_scores: bool = True
     """False where nobody would pay a judge for this emitter alone."""
+
+    def emit(self, scored: ScoredRecord) -> object:
+        """Take a record's outcomes; must not block. What it returns has no effect."""
+        raise NotImplementedError
+
+    def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
+        return self
 
     def finish(self, scored: ScoredRecord) -> None:
         self.emit(scored)
@@ -74,20 +79,6 @@ class EmitHandle:
 
     def abandon(self) -> None:
         """Nothing was started."""
-
-
-class ScoreEmitter:
-    """A base for emitters that only take outcomes: derive from it and write `emit`."""
-
-    score_wait: float = 10.0
-    """Seconds that an answer waits for its scores; later ones are emitted by themselves, with `scored.late`."""
-
-    def emit(self, scored: ScoredRecord) -> object:
-        """Take a record's outcomes; must not block. What it returns has no effect."""
-        raise NotImplementedError
-
-    def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
-        return EmitHandle(self.emit)
 
     def flush(self, timeout: float) -> bool:  # noqa: ARG002 - likewise
         """True: nothing waits here."""
