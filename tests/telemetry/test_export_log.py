@@ -35,16 +35,17 @@ def export_spans(exporter, number=1):
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_an_endpoint_that_cannot_be_reached_is_one_line_however_often_it_is_tried(
+def test_an_endpoint_that_cannot_be_reached_is_one_line_however_often_it_is_tried_and_one_with_all_at_the_end(
     nobody, protocol, monkeypatch, caplog
 ):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 
     export_spans(*exporters("traces"), number=2)
 
-    (line,) = [record.getMessage() for record in caplog.records]
+    line, last = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"spans cannot be sent to {nobody}: no server listens there: connection refused; ")
     assert line.endswith("; the spans of 1 answer are lost so far")
+    assert last == f"the spans of 2 answers could not be sent to {nobody}"
 
 
 def test_an_exporter_of_the_applications_own_logs_as_ever(nobody, caplog):

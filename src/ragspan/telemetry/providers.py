@@ -161,12 +161,12 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
 
 
 def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
-    """The exporter, which configures itself from the environment; while its endpoint is away the log has one line a minute."""
+    """The exporter, which configures itself from the environment; while its endpoint is away the log has one line a minute, and one at the end."""
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made
     usual = f"http://localhost:{GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else HTTP_PORT}"
-    address, export, lost = shown_url(endpoint(signal) or usual), made.export, 0
+    address, export, shutdown, lost = shown_url(endpoint(signal) or usual), made.export, made.shutdown, 0
 
     def exported(batch: Any, *arguments: Any, **named: Any) -> Any:
         nonlocal lost
@@ -180,7 +180,12 @@ def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
             _log.report(f"{signal} {address}", line, what, address, causes[0], told)
         return result
 
-    made.export = exported
+    def shut_down(*arguments: Any, **named: Any) -> None:
+        shutdown(*arguments, **named)
+        if lost:
+            log_line(logging.WARNING, "the spans of %s could not be sent to %s", counted(lost, "answer"), address)
+
+    made.export, made.shutdown = exported, shut_down
     return made
 
 

@@ -56,6 +56,8 @@ def legible(text: str) -> str:
 
 def clean_name(text: str, limit: int = MAX_NAME_CHARS) -> str:
     """`text` in at most `limit` characters, well formed."""
+    if len(text) <= limit and text.isascii() and "\0" not in text:
+        return text
     return well_formed(bounded(text, limit))
 
 
