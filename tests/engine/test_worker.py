@@ -4,13 +4,12 @@ import threading
 
 import pytest
 
-from ragspan.engine import scoring_engine
-from ragspan.engine import worker as engine_worker
+from ragspan.engine import processor, scoring_engine
 
 
 @pytest.fixture
 def quick_restarts(monkeypatch):
-    monkeypatch.setattr(engine_worker, "_RESTART_PAUSE", 0.001)
+    monkeypatch.setattr(processor, "_RESTART_PAUSE", 0.001)
     monkeypatch.setattr(scoring_engine, "_LOOK_AGAIN", 0.002)
 
 
