@@ -141,12 +141,12 @@ def document_attributes(
     found: dict[str, object] = {}
     is_shown = content.allows(hidden_as="documents")
     for index, context in enumerate(contexts[: _MAX_SHOWN_DOCUMENTS if is_shown else _MAX_DOCUMENTS]):
-        found[semconv.DOCUMENT.format(among, index, "id")] = context.id
-        found[semconv.DOCUMENT.format(among, index, "score")] = context.score
+        told: dict[str, object] = {"id": context.id, "score": context.score}
         if is_shown:
-            found[semconv.DOCUMENT.format(among, index, "content")] = bounded(context.text, limit)
+            told["content"] = bounded(context.text, limit)
         elif not context.id and context.score is None:
-            found[semconv.DOCUMENT.format(among, index, "metadata")] = json.dumps({"rank": index})
+            told["metadata"] = f'{{"rank": {index}}}'
+        found |= {semconv.DOCUMENT.format(among, index, name): one for name, one in told.items() if one is not None}
     return found
 
 
