@@ -49,7 +49,7 @@ class HelperClient:
         self._numbers = itertools.count(1)
         self._next_start = self._heard = 0.0
         self._cannot_start = False
-        self._open: dict[int, asyncio.Queue[Message | ConnectionResetError]] = {}
+        self._open: dict[int, asyncio.Queue[Message | None]] = {}
         self._start: asyncio.Task[bool] | None = None
         """Whether the helper that was started last is ready; None where there is none."""
         self.process: HelperProcess | None = None
@@ -111,24 +111,22 @@ class HelperClient:
         answers = self._send(Message(number, packed, tuple(left)))
         try:
             while left:
-                answer = await _next(answers)
+                if (answer := await answers.get()) is None:
+                    raise ConnectionResetError
                 session.get_or_make("about", functools.partial(getattr, answer, "about"))
                 for metric, outcome in answer.outcomes.items():
                     left.discard(metric)
                     await take(metric, pickle.loads(outcome))  # noqa: S301 - our helper's
         except asyncio.CancelledError:
-            self._take_back(number)
+            process, writer = self.process, self._writer
+            if process is not None and writer is not None:
+                send(writer, Message(number))
+                if time.monotonic() - self._heard >= _MAX_SILENCE:
+                    process.kill()
+                    writer.transport.abort()  # its children, if it has any, may keep its end of the socket open
             raise
         finally:
             self._open.pop(number, None)
-
-    def _take_back(self, number: int) -> None:
-        process, writer = self.process, self._writer
-        if process is not None and writer is not None:
-            send(writer, Message(number))
-            if time.monotonic() - self._heard >= _MAX_SILENCE:
-                process.kill()
-                writer.transport.abort()  # its children, if it has any, may keep its end of the socket open
 
     async def _is_ready(self) -> bool:
         """Wait for a helper, and start one if there is none; False if none can be started."""
@@ -140,8 +138,8 @@ class HelperClient:
             self._start = asyncio.get_running_loop().create_task(self._start_helper())
         return await asyncio.shield(self._start)
 
-    def _send(self, question: Message) -> asyncio.Queue[Message | ConnectionResetError]:
-        """Where its answers come."""
+    def _send(self, question: Message) -> asyncio.Queue[Message | None]:
+        """Where its answers come; None where the helper has ended."""
         if self._writer is None:
             raise ConnectionResetError
         answers = self._open[question.number] = asyncio.Queue()
@@ -156,7 +154,8 @@ class HelperClient:
             reader, self._writer = await asyncio.open_connection(sock=self.process.socket)
             self._reading = asyncio.get_running_loop().create_task(self._read(reader, self._writer))
             answers = self._send(Message(0, pickle.dumps(self._metrics)))
-            problem = (await asyncio.wait_for(_next(answers), _MAX_START)).refusal
+            answer = await asyncio.wait_for(answers.get(), _MAX_START)
+            problem = "it ended at once" if answer is None else answer.refusal
         except Exception as error:  # noqa: BLE001 - of the system, or of a metric that has changed
             problem = str(error) or f"it was not ready within {_MAX_START:g} s"
             pause = math.inf if isinstance(error, RuntimeError) else pause
@@ -180,11 +179,4 @@ class HelperClient:
             self._log.count("helper")
             self._log.report("helper died", "the helper process ended unexpectedly; another one takes its place")
         for answers in lost.values():
-            answers.put_nowait(ConnectionResetError("it ended at once"))
-
-
-async def _next(answers: asyncio.Queue[Message | ConnectionResetError]) -> Message:
-    answer = await answers.get()
-    if isinstance(answer, ConnectionResetError):
-        raise answer
-    return answer
+            answers.put_nowait(None)
