@@ -22,7 +22,6 @@ from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.judge_when import Facts, facts_of
 from ragspan.judges.background import with_prompt_evidence
 from ragspan.judges.llm.replies import PROBLEMS
-from ragspan.judges.session import JudgingSession
 from ragspan.metrics.doubt import screen_score
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
@@ -87,14 +86,14 @@ class RecordScorer:
         runs, result = group.runs, None
         give_turn()
         try:
-            asked = await self._start(item, record, handle, group)
+            asked = await self._start(item, handle, group)
             for wait in (self._options.score_wait, None):
                 if not item.is_out:
                     await group.wait(wait)
                 if not item.is_out and (runs or result is None):  # else a shutdown has dropped it, or all is out
                     done = [one for one in runs if one.outcome is not None]
                     runs = [one for one in runs if one.outcome is None]
-                    result = self._emit(record, handle, group.session, done, asked=asked, before=result)
+                    result = self._emit(group, handle, done, asked=asked, before=result)
         except BaseException:  # the caller, a metric or the worker cancelled this task; the worker counts the record
             for run in runs:
                 run.cancel(_WORKER_ERROR)
@@ -122,9 +121,9 @@ class RecordScorer:
         if self.helper is not None:
             self.helper.close()
 
-    async def _start(self, item: Item, record: RagRecord, handle: GroupHandle, group: RunGroup) -> Asked | None:
+    async def _start(self, item: Item, handle: GroupHandle, group: RunGroup) -> Asked | None:
         """Start the metrics that score the record; the others end at once, with the reason. Why the judge is asked, if it is for a share."""
-        options, runs = self._options, group.runs
+        options, record, runs = self._options, group.record, group.runs
         facts = facts_of(record, self._environment) if options.judge_when is not None else {}
         is_for_nothing = item.on_end is None and any(run.runner.is_paid for run in runs) and not handle.holds_scores
         chosen: list[MetricRun] = []
@@ -161,9 +160,8 @@ class RecordScorer:
 
     def _emit(
         self,
-        record: RagRecord,
+        group: RunGroup,
         handle: GroupHandle,
-        session: JudgingSession,
         done: list[MetricRun],
         *,
         asked: Asked | None,
@@ -171,9 +169,9 @@ class RecordScorer:
     ) -> ScoredRecord:
         """Emit the outcomes of these runs, late if others were emitted before; returns all of them."""
         give_turn()
-        refusal, language = session.get_or_make("about", lambda: about_response(record))
+        refusal, language = group.session.get_or_make("about", lambda: about_response(group.record))
         scored = ScoredRecord(
-            record=record,
+            record=group.record,
             outcomes={run.runner.name: run.outcome for run in done if run.outcome is not None},
             late=before is not None,
             span=handle.span,
