@@ -136,8 +136,8 @@ class BudgetTracker(ReentrantCriticalSection):
         limits = self._limits.items()
         return next((self._denial(name, _LEAST) for name, (limit, _) in limits if limit.is_spent), None)
 
-    def reserve(self, expected: Usage) -> Settle:
-        """Set aside what a request is expected to take.
+    def reserve(self, expected: Usage, *, denials: list[BudgetExhausted] | None = None) -> Settle:
+        """Set aside what a request is expected to take. A denial is noted, too, whatever a judge makes of the exception.
 
         Raises:
             BudgetExhausted: a limit does not allow it.
@@ -147,7 +147,9 @@ class BudgetTracker(ReentrantCriticalSection):
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
         if (denial := self._take(expected)) is not None:
-            raise denial
+            if denials is not None:
+                denials.append(denial)
+            raise BudgetExhausted(denial.limit, denial.outage)  # another one, which holds frames
         unsettled = [expected]
         return lambda used: self._settle(unsettled, used)
 
@@ -173,22 +175,3 @@ class BudgetTracker(ReentrantCriticalSection):
     def _denial(self, name: str, expected: Usage) -> BudgetExhausted:
         limit, amount = self._limits[name]
         return BudgetExhausted(name, limit.will_allow(amount(expected)))
-
-
-class Allowance:
-    """What the budget allows one run of a metric. The task's context holds it, so it does not know the run.
-
-    Garbage in a cycle would wait for the collector, which stops all requests of the application.
-    """
-
-    def __init__(self, budget: BudgetTracker) -> None:
-        self._budget = budget
-        self.denial: BudgetExhausted | None = None
-        """Of a request, whatever the judge made of it; not the one that was raised, which holds frames."""
-
-    def reserve(self, expected: Usage) -> Settle:
-        try:
-            return self._budget.reserve(expected)
-        except BudgetExhausted as error:
-            self.denial = BudgetExhausted(error.limit, error.outage)
-            raise

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragspan.engine.budget import Allowance, BudgetTracker
+from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.judge_share_decisions import beside_screen
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of, with_embedded_judge
@@ -23,6 +23,7 @@ from ragspan.engine.metric_outcome import outcome_of
 from ragspan.engine.options import Options
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
+from ragspan.exceptions import BudgetExhausted
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score
@@ -134,10 +135,10 @@ class MetricRun:
         if (announce := getattr(self.runner.metric, "announce", None)) is not None:
             call_guarded(announce, self._group.record, self._group.session)
         budget = self.runner.parts.budget
-        allowance = None if budget is None else Allowance(budget)
-        limit = None if allowance is None else allowance.reserve
+        denials: list[BudgetExhausted] = []
+        limit = None if budget is None else functools.partial(budget.reserve, denials=denials)
         session = replace(self._group.session, meter=self._meter, allowance=limit)
-        self._group.begin(self._work(allowance), [self], session)
+        self._group.begin(self._work(denials), [self], session)
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""
@@ -166,15 +167,16 @@ class MetricRun:
             if self.task is not None:
                 self.task.cancel()
 
-    async def _work(self, allowance: Allowance | None) -> None:
+    async def _work(self, denials: list[BudgetExhausted]) -> None:
         """Score, once more after each pause for a minute's budget. Where the budget denies a request, the fallback takes over."""
         parts, record = self.runner.parts, self._group.record
         while True:
             denial = parts.budget.spent() if parts.budget is not None and self.runner.is_paid else None
             if denial is None:
                 outcome = await outcome_of(self.runner.own, record)
-                if isinstance(outcome, MetricFailure) and self.outcome is None and allowance is not None:
-                    denial, allowance.denial = allowance.denial, None
+                if isinstance(outcome, MetricFailure) and self.outcome is None and denials:
+                    denial = denials[-1]
+                    denials.clear()
             if denial is None or not denial.outage or not parts.options.waits_for_budget:
                 break
             self.has_waited = True
