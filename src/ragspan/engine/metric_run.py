@@ -205,14 +205,16 @@ class MetricRun:
 
 
 class RunGroup:
-    """The metrics at work on one record, in the running event loop. All that the helper scores of it is one question."""
+    """So many metrics at work on one record, in the running event loop. All that the helper scores of it is one question.
 
-    def __init__(self, runners: Iterable[MetricRunner], record: RagRecord, parts: RunnerParts) -> None:
+    It does not hold its runs, which hold it: a record leaves nothing to the garbage collector.
+    """
+
+    def __init__(self, record: RagRecord, parts: RunnerParts, *, size: int) -> None:
         self.record = record
         self.session = JudgingSession(record=record)
-        self.runs = [MetricRun(runner, self) for runner in runners]
         self._parts = parts
-        self._running = len(self.runs)
+        self._running = size
         self._all_ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(self, seconds: float | None) -> None:

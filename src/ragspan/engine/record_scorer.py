@@ -82,11 +82,11 @@ class RecordScorer:
         """Run the metrics at the same time, and emit what has ended after the wait, and the rest when all have ended."""
         handle = self._emission.start(record)
         runners = [one for one in self._runners if item.only is None or one.name in item.only]
-        group = RunGroup(runners, record, self._parts)
-        runs, result = group.runs, None
+        group = RunGroup(record, self._parts, size=len(runners))
+        runs, result = [MetricRun(runner, group) for runner in runners], None
         give_turn()
         try:
-            asked = await self._start(item, handle, group)
+            asked = await self._start(item, handle, group, runs)
             for wait in (self._options.score_wait, None):
                 if not item.is_out:
                     await group.wait(wait)
@@ -121,9 +121,9 @@ class RecordScorer:
         if self.helper is not None:
             self.helper.close()
 
-    async def _start(self, item: Item, handle: GroupHandle, group: RunGroup) -> Asked | None:
+    async def _start(self, item: Item, handle: GroupHandle, group: RunGroup, runs: list[MetricRun]) -> Asked | None:
         """Start the metrics that score the record; the others end at once, with the reason. Why the judge is asked, if it is for a share."""
-        options, record, runs = self._options, group.record, group.runs
+        options, record = self._options, group.record
         facts = facts_of(record, self._environment) if options.judge_when is not None else {}
         is_for_nothing = item.on_end is None and any(run.runner.is_paid for run in runs) and not handle.holds_scores
         chosen: list[MetricRun] = []
