@@ -67,7 +67,7 @@ class RetrievedContext:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.score is not None:  # the retriever's library may have its own numbers
+        if type(self.score) is not float or not math.isfinite(self.score):  # the retriever's library may have its own numbers
             number = number_of(self.score)
             object.__setattr__(self, "score", None if number is None or not math.isfinite(number) else float(number))
         _make_plain(self, "text", "id", "source")

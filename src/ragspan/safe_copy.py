@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import enum
-import itertools
 import sys
 import types
 import uuid
@@ -225,25 +224,24 @@ MAX_ENTRIES: Final = 200
 """Of metadata, with all lists and dictionaries inside."""
 _SHORT: Final = 200  # characters of a text that is kept in any case
 _MAX_METADATA: Final = 20_000  # characters of longer texts that are kept of one document's or request's metadata
-_SMALL: Final = 200  # bytes of an entry, name and value, that counts for a queue's bytes as three other parts do
-_DICT: Final = frozenset({id(dict)})
-_SMALL_KINDS: Final = frozenset(map(id, (str, int, float, bool, type(None))))
+_SMALL: Final = 100  # characters of an entry, name and value, that counts for a queue's bytes as three other parts do
+_MOST: Final = 1 << 62  # of an integer that takes up little
 _MAX_NESTED: Final = 5
-_chain = itertools.chain.from_iterable
 
 
-def small_copies(several: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """Copies of metadata of which a record keeps everything, and which take up little, as most do; None if one is another.
-
-    In loops of C: documents are read on the request path.
-    """
-    if not _DICT.issuperset(map(id, map(type, several))) or sum(map(len, several)) > MAX_ENTRIES * len(several):
+def _small_copy(metadata: Any) -> dict[str, Any] | None:
+    """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
+    if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
-    copies = list(map(dict.copy, several))
-    names, values = list(_chain(copies)), list(_chain(map(dict.values, copies)))
-    if not (_SMALL_KINDS.issuperset(map(id, map(type, values))) and _TEXT.issuperset(map(type, names))):
-        return None
-    return copies if len("".join(names)) + sum(map(sys.getsizeof, values)) <= _SMALL * len(names) else None
+    copy = metadata.copy()
+    for name, value in copy.items():
+        kind = type(value)
+        is_number = kind is float or kind is bool or value is None or (kind is int and -_MOST < value < _MOST)
+        if type(name) is not str or not (is_number or kind is str):
+            return None
+        if len(name) + (len(value) if kind is str else 0) > _SMALL:
+            return None
+    return copy
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
@@ -256,9 +254,9 @@ def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] |
         nested: lists and dictionaries of such values are kept as well.
         texts: gets the kept texts by their identity, but for those that take up little.
     """
-    copies = small_copies((metadata,))
-    if copies is not None:
-        return copies[0]
+    copy = _small_copy(metadata)
+    if copy is not None:
+        return copy
     if not is_dict(metadata):
         return {}
     left, room, deepest = MAX_ENTRIES, _MAX_METADATA, _MAX_NESTED if nested else 0

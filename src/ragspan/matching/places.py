@@ -33,6 +33,7 @@ _FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
 _PIECE, _STEP = 12, 8
 _MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
+_BETWEEN = "\x00"
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
 _mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
@@ -47,9 +48,9 @@ class Match(NamedTuple):
     text: str  # the text itself, if it is whole; else what the part has of it
 
 
-def occurrences(text: str, needle: str, first: int | None = None) -> Iterator[int]:
-    """Where a text stands in another one as it is, and between word boundaries if it is short; `first` is known already."""
-    start = first if first is not None else text.find(needle) if needle else -1
+def occurrences(text: str, needle: str) -> Iterator[int]:
+    """Where a text stands in another one as it is, and between word boundaries if it is short."""
+    start = text.find(needle) if needle else -1
     for _ in range(_MAX_PLACES):
         if start < 0:
             return
@@ -82,7 +83,9 @@ class PromptTexts:
         """By the number of a part, what each of its characters belongs to; other modules write here as well."""
         self.is_complete = True
         """False when what was not found may be there all the same: to look further would take too long."""
-        self._size = sum(map(len, parts))
+        self._joined = _BETWEEN.join(parts)  # to look for a text in each of many parts takes much longer
+        self._starts = [0, *itertools.accumulate(len(part) + len(_BETWEEN) for part in parts)]
+        self._size = len(self._joined)
         self._searched = self._looked_up = 0
 
     def marks_of(self, part: int) -> bytearray:
@@ -128,23 +131,25 @@ class PromptTexts:
         if self._searched > _MOST:
             self.is_complete = False
             return []
-        found = list[tuple[int, int]]()
-        for number, part in enumerate(self.parts) if text else ():
-            if (first := part.find(text)) >= 0:
-                found += [(number, at) for at in occurrences(part, text, first)]
-        return found
+        return self._numbered(occurrences(self._joined, text))
+
+    def _numbered(self, places: Iterable[int]) -> list[tuple[int, int]]:
+        """Places in that text as parts and places in them."""
+        starts = self._starts
+        numbered = ((bisect_right(starts, at) - 1, at) for at in places)
+        return [(number, at - starts[number]) for number, at in numbered]
 
     @functools.cached_property
-    def _pieces(self) -> tuple[str, Sequence[int], Mapping[str, list[int]]]:
-        """All parts in one text, where each begins in it, and where it has a piece of each few characters after each few."""
-        joined, places = "\x00".join(self.parts), dict[str, list[int]]()
+    def _pieces(self) -> Mapping[str, list[int]]:
+        """Where that text has a piece of each few characters after each few."""
+        joined, places = self._joined, dict[str, list[int]]()
         for at in range(0, len(joined), _STEP):
             if len(own := places.setdefault(joined[at : at + _PIECE], [])) < _MAX_PLACES:
                 own.append(at)
-        return joined, [0, *itertools.accumulate(len(part) + 1 for part in self.parts)], places
+        return places
 
     def _indexed_places_of(self, text: str) -> list[tuple[int, int]]:
-        joined, starts, pieces = self._pieces
+        joined, pieces = self._joined, self._pieces
         last, found = len(text) - _PIECE - _STEP + 1, list[int]()
         # Each place of the text has one of the pieces that begin within so many characters of it: the rarest ones tell.
         tried = (
@@ -157,8 +162,7 @@ class PromptTexts:
                 self.is_complete = False
                 break
             found += [at - shift for at in own if at >= shift and joined.startswith(text, at - shift)]
-        numbered = ((bisect_right(starts, at) - 1, at) for at in sorted(found))
-        return [(number, at - starts[number]) for number, at in numbered]
+        return self._numbered(sorted(found))
 
     def find(self, texts: Sequence[str]) -> list[list[Match]]:
         """Where each text is, whole or in part: its first place in every part that has it."""

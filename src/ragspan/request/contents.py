@@ -79,7 +79,7 @@ class PayloadMessage:
     @property
     def text(self) -> str:
         """The text of the content, without thinking, pictures and sound."""
-        return content_text(self.content)
+        return self.content if isinstance(self.content, str) else content_text(self.content)
 
     @property
     def prompt_text(self) -> str:

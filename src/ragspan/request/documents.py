@@ -73,7 +73,7 @@ class SeenDocuments:
             self._models.append(step)
             if not step.inside_search:
                 current, from_history = documents_of_messages(step.inputs, self._shown)
-                for found in [*current, *documents_in(step.beside)]:
+                for found in current if step.beside is None else [*current, *documents_in(step.beside)]:
                     self._see(found, ranked=self._is_new(found))
                 self.has_earlier_documents |= from_history
                 step.prompt = prompt_of(step.inputs, step.beside)

@@ -306,7 +306,8 @@ def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str,
         written: dict[str, list[str]] = {}  # by a value as Python writes it, else its texts
         for value in values:
             if isinstance(value, str):
-                written[value] = []
+                if value not in found:
+                    written[value] = []
             elif isinstance(value, Document):  # a template is filled with it by the names of its fields
                 written.update((text, []) for text in (value.text, *value.metadata.values()) if isinstance(text, str))
             elif isinstance(value, (dict, list)):

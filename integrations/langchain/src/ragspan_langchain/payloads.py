@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
@@ -29,7 +28,6 @@ from ragspan.safe_copy import (
     is_dict,
     items_of,
     kept_entries,
-    small_copies,
     text_keyed,
     text_of,
 )
@@ -70,29 +68,13 @@ def _plain_message(value: Any, log: RequestLog) -> PayloadMessage | None:
 
 
 def take_found(found: Any, log: RequestLog) -> Snapshot:
-    """A snapshot of what a retriever found: mostly documents of the framework's own class, which are read in loops of C."""
-    if type(found) is not list or not 0 < len(found) <= _MAX_FOUND or not _OWN.issuperset(map(id, map(type, found))):
-        return SNAPSHOTS.take(found, log)
-    try:
-        texts, ids, metadata = zip(*map(_FIELDS, map(vars, found)), strict=True)
-    except KeyError:
-        return SNAPSHOTS.take(found, log)
-    keys = set(map(id, found))
-    is_plain = _TEXTS.issuperset(map(type, texts)) and _IDS.issuperset(map(type, ids))
-    is_new = len(keys) == len(found) and log.kept.keys().isdisjoint(keys)
-    copies = small_copies(metadata) if is_plain and is_new else None
-    if copies is None:
+    """A snapshot of what a retriever found: mostly documents of the framework's own class."""
+    if type(found) is list and 0 < len(found) <= _MAX_FOUND and _OWN.issuperset(map(id, map(type, found))):
         return [_read_document(log, each, 0) for each in found]
-    documents = list(map(Document, texts, ids, copies))
-    log.kept.update(zip(map(id, found), zip(found, documents, strict=True), strict=True))
-    log.texts.update(zip(map(id, texts), texts, strict=True))
-    log.parts += 3 * sum(map(len, copies))  # names and small texts
-    return documents
+    return SNAPSHOTS.take(found, log)
 
 
 _OWN = frozenset({id(LangChainDocument)})
-_FIELDS = itemgetter("page_content", "id", "metadata")
-_TEXTS, _IDS = frozenset({str}), frozenset({str, type(None)})
 
 
 def take_reply(response: Any, log: RequestLog) -> tuple[PayloadMessage, Sequence[Mapping[str, Any]]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog
@@ -16,7 +15,6 @@ from ragspan.safe_copy import (
     items_of,
     kept_entries,
     number_of,
-    small_copies,
     text_keyed,
     texts_among,
 )
@@ -30,7 +28,7 @@ names of the entries that are left out."""
 _MAX_PARTS = 100  # of a tool's result, or of a list in it, that are searched for nodes
 
 
-def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:  # noqa: C901, PLR0912  on the request path
+def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:  # noqa: C901  on the request path
     """The nodes of a list, each as a document and its score: one document for each node and text.
 
     Args:
@@ -41,13 +39,14 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
     kept = log.kept
     if again:
         try:
-            return list(map(_second, map(kept.get, map(id, items))))
-        except TypeError:  # some are new, or it is not a list
+            return [kept[id(item)][1] for item in items]
+        except (KeyError, TypeError):  # some are new, or it is not a list
             pass
     read = items if type(items) is list else items_of(items) if is_list(items) else None
     if not read:
         return []
-    pairs, new, given = list[list[Any]](), list[Document](), list[Any]()
+    pairs = list[list[Any]]()
+    parts = 4 * len(read)
     kind_of_items = kind_of_nodes = None  # mostly all are of the same classes
     items_are_plain = nodes_are_plain = False
     for item in read:
@@ -56,7 +55,7 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
             items_are_plain = has_plain_dict(kind_of_items)
         own = item.__dict__ if items_are_plain else fields_of(item)
         try:
-            node, score = _of_item(own)
+            node, score = own["node"], own["score"]
         except KeyError:
             node, score = own.get("node", item), own.get("score")
         if type(node) is not kind_of_nodes:
@@ -64,7 +63,7 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
             nodes_are_plain = has_plain_dict(kind_of_nodes)
         fields = node.__dict__ if nodes_are_plain else fields_of(node)
         try:
-            text, name, metadata = _of_node(fields)
+            text, name, metadata = fields["text"], fields["id_"], fields["metadata"]
         except KeyError:
             text, name, metadata = fields.get("text"), fields.get("id_"), fields.get("metadata")
         if type(text) is not str or type(name) is not str:
@@ -72,27 +71,18 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
         known = kept.get(id(node))
         if known is None or known[1].text != text:
             log.texts[id(text)] = text
-            document = Document(text, name, _NO_METADATA)
+            copy = kept_entries(metadata, nested=True, texts=log.texts)
+            document = Document(text, name, copy)
             kept[id(node)] = node, document
-            new.append(document)
-            given.append(metadata)
+            parts += 4 + 3 * len(copy)
         else:
             document = known[1]
         pair = [document, score if type(score) is float or score is None else number_of(score)]
         if item is not node:
             kept[id(item)] = item, pair
         pairs.append(pair)
-    copies = small_copies(given) or [kept_entries(one, nested=True, texts=log.texts) for one in given]
-    for document, copy in zip(new, copies, strict=True):
-        document.metadata = copy
-    log.parts += 4 * len(pairs) + 4 * len(new) + 3 * sum(map(len, copies))
+    log.parts += parts
     return pairs
-
-
-_of_item: Callable[[Any], Any] = itemgetter("node", "score")
-_of_node: Callable[[Any], Any] = itemgetter("text", "id_", "metadata")
-_NO_METADATA: Mapping[str, Any] = {}
-_second: Callable[[Any], Any] = itemgetter(1)
 
 
 def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]]:

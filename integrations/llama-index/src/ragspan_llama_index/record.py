@@ -31,6 +31,7 @@ from ragspan.request import (
 from ragspan_llama_index.nodes import Template, text_shown
 from ragspan_llama_index.streams import Stream
 
+_START, _ERROR = EventKind.START, EventKind.ERROR  # members are slow to look up
 _ENGINES = (Step, SynthesisStep)
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
@@ -63,7 +64,7 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     answers = _answers_in(tree)
     contexts = tuple(_as_given(record.contexts or (), tree, answers, response))
     is_agent = record.is_agent or bool(about.get("is_agent"))
-    errors = dict.fromkeys(payload.name for kind, _, _, _, payload, _ in list(log.events) if kind is EventKind.ERROR)
+    errors = dict.fromkeys(payload.name for kind, _, _, _, payload, _ in list(log.events) if kind is _ERROR)
     evidence = _originals_of(contexts, answers, tree, record.question)
     name = about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name
     swallowed = tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else ()
@@ -189,8 +190,8 @@ def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tu
         kind, run, parent, time_ns, payload, about = event
         if isinstance(payload, Stream):
             is_cut = run == log.root and (payload.aborted or payload.noted is not None)
-            kind, payload = (EventKind.ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
-        elif kind is EventKind.START:
+            kind, payload = (_ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
+        elif kind is _START:
             given[run] = payload = _with_documents(payload, log) if type(about) is SynthesisStart else payload
         elif kind is EventKind.FILLED:
             _note_written(given.pop(run, None), payload)  # later it only packs or shortens them

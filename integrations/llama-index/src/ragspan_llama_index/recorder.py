@@ -25,6 +25,7 @@ from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.streams import Place, Stream, StreamListener, output_or_stream, streams_of, watch_chat
 
 _OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
+_START, _END, _FILLED = EventKind.START, EventKind.END, EventKind.FILLED  # members are slow to look up
 _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), True),
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), False),
@@ -131,14 +132,14 @@ class SpanRecorder:
             except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
                 self._requests.report(problem)
             if id_ != log.root:
-                log.events.append((EventKind.END, id_, None, ended_ns, noted.payload, noted.about))
+                log.events.append((_END, id_, None, ended_ns, noted.payload, noted.about))
                 return
             if log.span_finder is not None:
                 log.find_span()
             if result is None and "is_run" in log.about:  # so ends a run that its caller cancels
                 log.note(EventKind.ERROR, id_, None, LEFT)
             else:
-                log.events.append((EventKind.END, id_, None, ended_ns, noted.payload, None))
+                log.events.append((_END, id_, None, ended_ns, noted.payload, None))
                 if isinstance(noted.payload, Stream):
                     log.about["awaited"] = noted.payload
                     if not noted.payload.over:  # it may just have ended in another thread
@@ -245,7 +246,7 @@ class SpanRecorder:
             if (
                 role == "chunks" and around == "synthesis"
             ):  # its nodes as written for the model; later it packs or shortens
-                log.events.append((EventKind.FILLED, step_id, None, time_ns(), texts_given(arguments, log), None))
+                log.events.append((_FILLED, step_id, None, time_ns(), texts_given(arguments, log), None))
                 if others:
                     others.clear()
                 return log, step_id, "chunks", inside_synthesis, None
@@ -266,9 +267,9 @@ class SpanRecorder:
                 noted = STARTS[role](arguments, instance, facts, log)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
-        log.events.append((EventKind.START, span_id, step_id, began_ns, noted.payload, noted.about))
+        log.events.append((_START, span_id, step_id, began_ns, noted.payload, noted.about))
         if noted.filled is not None:
-            log.events.append((EventKind.FILLED, span_id, None, began_ns, noted.filled, None))
+            log.events.append((_FILLED, span_id, None, began_ns, noted.filled, None))
         if role in _READING and not inside_synthesis:
             log.about["reread"] = True
         if around == "call" and role not in _ASKS:
