@@ -67,7 +67,9 @@ class RetrievedContext:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if type(self.score) is not float or not math.isfinite(self.score):  # the retriever's library may have its own numbers
+        if type(self.score) is not float or not math.isfinite(
+            self.score
+        ):  # the retriever's library may have its own numbers
             number = number_of(self.score)
             object.__setattr__(self, "score", None if number is None or not math.isfinite(number) else float(number))
         _make_plain(self, "text", "id", "source")
@@ -135,7 +137,7 @@ def _make_plain(part: Any, *names: str) -> None:
     """Have no texts and no metadata of the program's own classes: what waits runs none of its code, and keeps nothing alive."""
     for name in names:
         text = getattr(part, name)
-        if type(text) is not str and (own := text_of(text)) is not None:
+        if text is not None and type(text) is not str and (own := text_of(text)) is not None:
             object.__setattr__(part, name, own)
     if type(part.metadata) is not dict or part.metadata:
         object.__setattr__(part, "metadata", kept_entries(dict_in(part.metadata), nested=True))

@@ -241,7 +241,7 @@ def test_a_text_that_begins_with_the_users_words():
 
 
 def free_in(prompts):
-    return [found.span() for found in re.finditer(rb"\x00+", prompts.marks_of(0))]
+    return [found.span() for found in re.finditer(rb"\x00+", prompts.marks[0])]
 
 
 def shown(prompt, *texts, apart=""):

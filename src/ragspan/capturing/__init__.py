@@ -17,14 +17,6 @@ from ragspan.capturing.open_requests import MAX_RUNS as MAX_RUNS
 from ragspan.capturing.open_requests import OpenRequests as OpenRequests
 from ragspan.capturing.open_requests import OuterRun as OuterRun
 from ragspan.capturing.open_requests import add_request_finder as add_request_finder
-from ragspan.safe_copy import CUT as CUT
-from ragspan.safe_copy import MAX_BLOCKS as MAX_BLOCKS
-from ragspan.safe_copy import MAX_NODES_OF_STEP as MAX_NODES_OF_STEP
-from ragspan.safe_copy import OPAQUE as OPAQUE
-from ragspan.safe_copy import Copying as Copying
-from ragspan.safe_copy import Opaque as Opaque
-from ragspan.safe_copy import Snapshot as Snapshot
-from ragspan.safe_copy import Snapshots as Snapshots
 from ragspan.telemetry.otel_context import anchor_of_span as anchor_of_span
 from ragspan.telemetry.otel_context import current_anchor as current_anchor
 from ragspan.telemetry.otel_context import suppressed as suppressed

@@ -33,6 +33,7 @@ _FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
 _PIECE, _STEP = 12, 8
 _MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
+_HEAD = 64
 _BETWEEN = "\x00"
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
@@ -50,7 +51,7 @@ class Match(NamedTuple):
 
 def occurrences(text: str, needle: str) -> Iterator[int]:
     """Where a text stands in another one as it is, and between word boundaries if it is short."""
-    start = text.find(needle) if needle else -1
+    start = _find(text, needle, 0) if needle else -1
     for _ in range(_MAX_PLACES):
         if start < 0:
             return
@@ -60,7 +61,13 @@ def occurrences(text: str, needle: str) -> Iterator[int]:
             or (end < len(text) and text[end].isalnum() and text[end - 1].isalnum())
         ):
             yield start
-        start = text.find(needle, end)
+        start = _find(text, needle, end)
+
+
+def _find(text: str, needle: str, start: int) -> int:
+    """As `text.find`, without its preparations for a long text: mostly, all of it stands where its beginning does."""
+    at = text.find(needle[:_HEAD], start)
+    return at if at < 0 or text.startswith(needle, at) else text.find(needle, at + 1)
 
 
 class PromptTexts:
@@ -79,7 +86,7 @@ class PromptTexts:
         self.parts = parts
         self._apart = apart.strip()
         self.silent, self._quoting = frozenset(silent), frozenset(quoting)
-        self.marks: dict[int, bytearray] = {}
+        self.marks = [bytearray([SILENT if at in self.silent else FREE]) * len(part) for at, part in enumerate(parts)]
         """By the number of a part, what each of its characters belongs to; other modules write here as well."""
         self.is_complete = True
         """False when what was not found may be there all the same: to look further would take too long."""
@@ -88,21 +95,16 @@ class PromptTexts:
         self._size = len(self._joined)
         self._searched = self._looked_up = 0
 
-    def marks_of(self, part: int) -> bytearray:
-        if part not in self.marks:
-            self.marks[part] = bytearray([SILENT if part in self.silent else FREE]) * len(self.parts[part])
-        return self.marks[part]
-
     def claim(self, part: int, owner: int, *spans: Span) -> None:
         """Mark the characters in these ranges that belong to nothing yet."""
-        marks = self.marks_of(part)
+        marks = self.marks[part]
         for start, end in spans:
             own = marks[start:end]
             marks[start:end] = bytes([owner]) * len(own) if own == bytes(len(own)) else own.translate(_claims(owner))
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
-        marks, length = self.marks_of(part), end - start
+        marks, length = self.marks[part], end - start
         return marks[start:end] == bytes(length) or (length - marks.count(FREE, start, end)) * 10 <= length
 
     @functools.cached_property
@@ -110,8 +112,10 @@ class PromptTexts:
         """The words that belong to nothing once the texts were found that are there as they are."""
         texts: list[str] = []
         for number, part in enumerate(self.parts):
-            marks, at, pieces = self.marks.get(number, b""), 0, list[str]()
-            for taken in _taken.finditer(marks):  # leaves holes where something was found
+            marks, at, pieces = self.marks[number], 0, list[str]()
+            for taken in (
+                _taken.finditer(marks) if marks != bytes(len(part)) else ()
+            ):  # leaves holes where something was found
                 start, end = taken.span()
                 pieces += [part[at:start], f" {WordIndex.HOLE}{' ' * (end - start - 2)}" if end - start > 1 else " "]
                 at = end

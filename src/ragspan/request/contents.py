@@ -147,9 +147,10 @@ def documents_in(value: Snapshot) -> list[ScoredDocuments]:
         return documents_in(value.inside)
     if not isinstance(value, list):
         return []
-    pairs = [scored_document(item) for item in value]
-    own: ScoredDocuments = [pair for pair in pairs if pair is not None]
-    others = [found for item, pair in zip(value, pairs, strict=True) if pair is None for found in documents_in(item)]
+    own: ScoredDocuments = [pair for item in value if (pair := scored_document(item)) is not None]
+    if len(own) == len(value):
+        return [own] if own else []
+    others = [found for item in value if scored_document(item) is None for found in documents_in(item)]
     return [own, *others] if own else others
 
 

@@ -138,7 +138,7 @@ class _Cutter:
 
     def pieces(self, parts: Iterable[tuple[int, PayloadMessage, Turn]]) -> Iterator[PromptPiece]:
         for number, message, turn in parts:
-            text, marks = self._texts.parts[number], self._texts.marks_of(number)
+            text, marks = self._texts.parts[number], self._texts.marks[number]
             self._mark(number, message, turn, text)
             if not marks.translate(None, _NO_EVIDENCE):
                 continue
@@ -192,7 +192,7 @@ class _Cutter:
         for result in self._results:
             for start, end in _spans(text, result):
                 if not any(low <= start < high for low, high in talk):
-                    holds = Source.DOCUMENT in self._texts.marks_of(number)[start:end]
+                    holds = Source.DOCUMENT in self._texts.marks[number][start:end]
                     self._claim(number, Source.METADATA if holds else Source.TOOL, (start, end))
         for value in self._data if spoken and not held else ():
             if next(_spoken_in(value), None) is None:
@@ -204,7 +204,7 @@ class _Cutter:
 
     def _mark_history(self, number: int) -> None:
         """The documents of a part of an earlier turn that no search of this request found."""
-        marks = self._texts.marks_of(number)
+        marks = self._texts.marks[number]
         counted = {one.match.text for one in self._prompts.placed}
         for match in self._prompts.held.get(number, ()):
             if match.text not in counted:
@@ -212,7 +212,7 @@ class _Cutter:
 
     def _mark_template(self, number: int, text: str) -> None:
         """What a prompt template was filled with: around documents it is what a formatter wrote."""
-        marks = self._texts.marks_of(number)
+        marks = self._texts.marks[number]
         for value in dict.fromkeys(self._filled[text]):
             for start, end in _spans(text, value)[:1]:
                 if Source.DOCUMENT in marks[start:end] or value in self._known:

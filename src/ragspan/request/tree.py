@@ -21,6 +21,7 @@ from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """A graph raises an error of this name to wait for a person."""
 _START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # members are slow to look up
+_CONTEXTS, _REREAD, _AGAIN = EventKind.CONTEXTS, EventKind.REREAD, EventKind.AGAIN
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}  # the input with which a stream starts; its real input comes with its end
 
@@ -213,16 +214,13 @@ def tree_of(
             kind_of = STEPS.get(type(about), Step)
             told = {"name": about} if kind_of is Step else about._asdict()
             steps[run] = tree.begin(kind_of(**told, parent=above, started_ns=time_ns, inputs=payload))
-        elif kind is _END or kind is _ERROR:
-            if run in steps:
-                _end(tree, steps[run], kind, time_ns, payload, about)
-        elif kind is EventKind.CONTEXTS:
+        elif kind is _CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload
-        elif kind is EventKind.REREAD:  # models may have been given the new texts
+        elif kind is _REREAD:  # models may have been given the new texts
             for model in tree.all_of(ModelStep):
                 model.rewritten = [*model.rewritten, *payload]
-        elif kind is EventKind.AGAIN:
+        elif kind is _AGAIN:
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
             _note(tree, steps[run], kind, time_ns, payload, about)
@@ -244,28 +242,23 @@ def _add_tokens(
 
 
 def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
-    """Add what happened in a step; what the program shows there, and a template that it filled, are steps of their own."""
-    if kind is EventKind.INTERRUPT:
+    """Add what happened to a step, or in it; what the program shows there, and a template that it filled, are steps of their own."""
+    if kind is _END or kind is _ERROR or kind is EventKind.READ:
+        if isinstance(step, SearchStep):
+            step.span = step.span or about
+        late_inputs = about if type(step) is Step and not isinstance(about, SpanAnchor) else None
+        if kind is _ERROR:
+            tree.fail(step, time_ns, payload, late_inputs)
+        elif not step.ended_ns:
+            if isinstance(step, ModelStep):
+                step.provider_metadata = about or ()
+            elif isinstance(step, ToolStep) and step.call_id is None and isinstance(payload, PayloadMessage):
+                step.call_id = payload.call_id  # langchain-core before 1.1.2 does not tell it at the start
+            tree.end(step, time_ns, payload, late_inputs)
+    elif kind is EventKind.INTERRUPT:
         tree.interrupted.append(step)
     elif kind is EventKind.DOCUMENTS:
         tree.end(tree.begin(Step(name=about, parent=step, started_ns=time_ns)), time_ns, payload)
     elif kind is EventKind.FILLED:
         template = Step(name="template", parent=step, started_ns=time_ns, inputs=payload)
         tree.end(tree.begin(template), time_ns, FilledPrompt())
-    elif kind is EventKind.READ:
-        _end(tree, step, kind, time_ns, payload, about)
-
-
-def _end(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
-    """End a step with what came out, or with an error."""
-    if isinstance(step, SearchStep):
-        step.span = step.span or about
-    late_inputs = about if type(step) is Step and not isinstance(about, SpanAnchor) else None
-    if kind is _ERROR:
-        tree.fail(step, time_ns, payload, late_inputs)
-    elif not step.ended_ns:
-        if isinstance(step, ModelStep):
-            step.provider_metadata = about or ()
-        elif isinstance(step, ToolStep) and step.call_id is None and isinstance(payload, PayloadMessage):
-            step.call_id = payload.call_id  # langchain-core before 1.1.2 does not tell it at the start
-        tree.end(step, time_ns, payload, late_inputs)

@@ -92,7 +92,7 @@ def _thoughts(text: str) -> Iterator[tuple[int, int]]:
 def without_thoughts(answer: str) -> str:
     """An answer without what its model thought before it, which some servers leave in the text between tags."""
     end = 0
-    for start, stop in _thoughts(answer):
+    for start, stop in _thoughts(answer) if any(mark in answer for mark in "<[\u25c1") else ():
         end = stop if not answer[end:start].strip() else end
     return answer[end:].lstrip() if end else answer
 

@@ -11,7 +11,7 @@ from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPro
 from pydantic import BaseModel
 
 from ragspan import field_names
-from ragspan.capturing import CUT, MAX_BLOCKS, MAX_NODES_OF_STEP, Copying, Opaque, RequestLog, Snapshot, Snapshots
+from ragspan.capturing import RequestLog
 from ragspan.request import (
     MEDIA,
     MESSAGE,
@@ -24,6 +24,13 @@ from ragspan.request import (
     reports_search,
 )
 from ragspan.safe_copy import (
+    CUT,
+    MAX_BLOCKS,
+    MAX_NODES_OF_STEP,
+    Copying,
+    Opaque,
+    Snapshot,
+    Snapshots,
     fields_of,
     is_dict,
     items_of,

@@ -14,17 +14,7 @@ from time import time_ns
 from typing import Any
 from uuid import UUID
 
-from ragspan.capturing import (
-    OPAQUE,
-    EventKind,
-    Opaque,
-    OpenRequests,
-    OuterRun,
-    RequestLog,
-    Snapshot,
-    TokenStream,
-    add_request_finder,
-)
+from ragspan.capturing import EventKind, OpenRequests, OuterRun, RequestLog, TokenStream, add_request_finder
 from ragspan.messages import ErrorReport, note_error
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
@@ -39,7 +29,17 @@ from ragspan.request import (
     record_of_log,
     tree_of,
 )
-from ragspan.safe_copy import MAX_ENTRIES, items_of, kept_entries, text_keyed, text_of, texts_among
+from ragspan.safe_copy import (
+    MAX_ENTRIES,
+    OPAQUE,
+    Opaque,
+    Snapshot,
+    items_of,
+    kept_entries,
+    text_keyed,
+    text_of,
+    texts_among,
+)
 from ragspan_langchain.payloads import (
     PROMPT,
     SNAPSHOTS,

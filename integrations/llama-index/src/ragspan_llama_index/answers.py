@@ -8,9 +8,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ragspan.capturing import OPAQUE, Copying, Opaque, RequestLog, Snapshot, Snapshots
+from ragspan.capturing import RequestLog
 from ragspan.request import ROLES, PayloadMessage
 from ragspan.safe_copy import (
+    OPAQUE,
+    Copying,
+    Opaque,
+    Snapshot,
+    Snapshots,
     dataclass_fields,
     fields_of,
     in_class,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ragspan.capturing import MAX_BLOCKS, RequestLog, Snapshot
+from ragspan.capturing import RequestLog
 from ragspan.request import (
     ROLES,
     Call,
@@ -19,7 +19,7 @@ from ragspan.request import (
     notes_of,
     reports_search,
 )
-from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, texts_among
+from ragspan.safe_copy import MAX_BLOCKS, Snapshot, fields_of, is_dict, is_list, items_of, number_of, texts_among
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import DATA, entries_in, event_fields, kind_of, text_in, text_of, word_of
 from ragspan_llama_index.classes import ClassFacts, Role

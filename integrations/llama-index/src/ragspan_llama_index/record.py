@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
+from ragspan.capturing import Event, EventKind, RequestLog, RunKey, TokenStream
 from ragspan.messages import LEFT
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.request import (
@@ -28,10 +28,12 @@ from ragspan.request import (
     tree_of,
     unescaped,
 )
+from ragspan.safe_copy import Opaque
 from ragspan_llama_index.nodes import Template, text_shown
 from ragspan_llama_index.streams import Stream
 
-_START, _ERROR = EventKind.START, EventKind.ERROR  # members are slow to look up
+_START, _ERROR, _READ = EventKind.START, EventKind.ERROR, EventKind.READ  # members are slow to look up
+_FILLED, _REREAD = EventKind.FILLED, EventKind.REREAD
 _ENGINES = (Step, SynthesisStep)
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
@@ -193,11 +195,11 @@ def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tu
             kind, payload = (_ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
         elif kind is _START:
             given[run] = payload = _with_documents(payload, log) if type(about) is SynthesisStart else payload
-        elif kind is EventKind.FILLED:
+        elif kind is _FILLED:
             _note_written(given.pop(run, None), payload)  # later it only packs or shortens them
-        elif kind is EventKind.REREAD:
+        elif kind is _REREAD:
             payload = _with_templates(payload)
-        elif kind is EventKind.READ and run in streams:
+        elif kind is _READ and run in streams:
             tokens = [text for text in streams[run].tokens if isinstance(text, str)]
             payload.content = "".join(tokens) or payload.content
         yield kind, run, parent, time_ns, payload, about

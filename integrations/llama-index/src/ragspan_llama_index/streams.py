@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from ragspan.capturing import RequestLog, Snapshot, TokenStream
+from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import ErrorReport, is_abandonment, note_error
-from ragspan.safe_copy import fields_of, has_plain_dict, in_class, is_list, items_of, replace_field
+from ragspan.safe_copy import Snapshot, fields_of, has_plain_dict, in_class, is_list, items_of, replace_field
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import READERS, answer_in, kind_of, output_of, text_of, text_of_tokens
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, Role
