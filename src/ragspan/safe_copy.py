@@ -229,17 +229,18 @@ _MOST: Final = 1 << 62  # of an integer that takes up little
 _MAX_NESTED: Final = 5
 
 
-def _small_copy(metadata: Any) -> dict[str, Any] | None:
+def small_copy(metadata: Any) -> dict[str, Any] | None:
     """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
     if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     copy = metadata.copy()
     for name, value in copy.items():
-        kind = type(value)
-        is_number = kind is float or kind is bool or value is None or (kind is int and -_MOST < value < _MOST)
-        if type(name) is not str or not (is_number or kind is str):
+        kind, size = type(value), len(name) if type(name) is str else _SMALL + 1
+        if kind is str:
+            size += len(value)
+        elif not (kind is float or (kind is int and -_MOST < value < _MOST) or kind is bool or value is None):
             return None
-        if len(name) + (len(value) if kind is str else 0) > _SMALL:
+        if size > _SMALL:
             return None
     return copy
 
@@ -254,7 +255,7 @@ def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] |
         nested: lists and dictionaries of such values are kept as well.
         texts: gets the kept texts by their identity, but for those that take up little.
     """
-    copy = _small_copy(metadata)
+    copy = small_copy(metadata)
     if copy is not None:
         return copy
     if not is_dict(metadata):

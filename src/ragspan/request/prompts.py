@@ -47,6 +47,9 @@ class Turn(enum.Enum):
     SPOKEN = enum.auto()  # a model's words, which hold no documents even if they quote some
 
 
+_THIS, _EARLIER, _QUOTED, _SPOKEN = Turn  # members are slow to look up
+
+
 class PlacedDocument(NamedTuple):
     entry: SeenDocument
     match: Match
@@ -110,7 +113,7 @@ class _PromptReader:
             for part, turn in zip(call.prompt, self._turns_of(call.prompt), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 self._parts.setdefault(number, (part, turn))  # the first prompt is that of the answer, and decides
-                own[number] = self._parts[number][1] is Turn.EARLIER
+                own[number] = self._parts[number][1] is _EARLIER
             self._parts_of[call] = sorted(own, key=own.__getitem__)
 
     def _turns_of(self, parts: Sequence[PayloadMessage]) -> list[Turn]:
@@ -121,7 +124,7 @@ class _PromptReader:
         message that ends a turn.
         """
         if not any(part.role == "ai" for part in parts):
-            return [Turn.THIS] * len(parts)
+            return [_THIS] * len(parts)
         made = [index for index, part in enumerate(parts) if part.role == "ai" and not self._was_said(part.text)]
         people = [index for index, part in enumerate(parts) if part.role == "human"] if made else ()
         ends = (index for index in made if people and people[0] < index < people[-1] and parts[index - 1].role != "ai")
@@ -129,9 +132,9 @@ class _PromptReader:
         turns = []
         for index, part in enumerate(parts):
             if part.role == "ai":
-                turns.append(Turn.SPOKEN if index not in made else Turn.THIS if index > end else Turn.QUOTED)
+                turns.append(_SPOKEN if index not in made else _THIS if index > end else _QUOTED)
             else:
-                turns.append(Turn.EARLIER if index < end and part.role != "system" else Turn.THIS)
+                turns.append(_EARLIER if index < end and part.role != "system" else _THIS)
         return turns
 
     @cached_property
@@ -168,8 +171,8 @@ class _PromptReader:
         prompts = PromptTexts(
             texts,
             apart=self._question,
-            silent=[number for number in range(len(texts)) if self._parts[number][1] is Turn.SPOKEN],
-            quoting=[number for number in range(len(texts)) if self._parts[number][1] is Turn.QUOTED],
+            silent=[number for number in range(len(texts)) if self._parts[number][1] is _SPOKEN],
+            quoting=[number for number in range(len(texts)) if self._parts[number][1] is _QUOTED],
         )
         held: dict[int, list[tuple[Match, str]]] = {}
         for text, own in zip(entries, prompts.find(list(entries)), strict=True):
@@ -193,11 +196,11 @@ class _PromptReader:
     ) -> list[PlacedDocument]:
         """The documents that count, by what stands of these texts in the parts of the answer's prompts."""
         found: dict[str, PlacedDocument] = {}
-        others = any(turn is not Turn.QUOTED and held.get(number) for number, (_, turn) in parts.items())
+        others = any(turn is not _QUOTED and held.get(number) for number, (_, turn) in parts.items())
         for number, (_, turn) in parts.items():
             for match, text in sorted(held.get(number, ()), key=lambda pair: pair[0].start):
                 entry, known = entries[text], found.get(text)
-                if (turn is Turn.QUOTED and others) or (entry.from_history and turn is not Turn.THIS):
+                if (turn is _QUOTED and others) or (entry.from_history and turn is not _THIS):
                     continue
                 before = None if known is None else known.match
                 if before is None or (not before.whole and (match.whole or len(match.text) > len(before.text))):
@@ -280,7 +283,7 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
     placed: list[PlacedDocument] = []
     for number, (_, turn) in prompts.parts.items():
         part = prompts.texts.parts[number]
-        if turn is not Turn.THIS or len(part) > _MAX_LENGTH:
+        if turn is not _THIS or len(part) > _MAX_LENGTH:
             continue
         spans = [(span, entry) for entry, own in values.items() if (span := _span_of_values(part, own, owners))]
         for span, entry in sorted(spans, key=lambda pair: pair[0]):

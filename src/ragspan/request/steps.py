@@ -75,7 +75,10 @@ class Step:
             step = step.parent
 
     def is_within(self, other: Step) -> bool:
-        return other in self.ancestors()
+        step = self.parent
+        while step is not None and step is not other:
+            step = step.parent
+        return step is not None
 
 
 @dataclass(eq=False, kw_only=True)

@@ -35,6 +35,7 @@ from ragspan.safe_copy import (
     is_dict,
     items_of,
     kept_entries,
+    small_copy,
     text_keyed,
     text_of,
 )
@@ -131,7 +132,7 @@ def _read_document(
     text, own_id, given = fields.get("page_content"), fields.get("id"), fields.get("metadata")
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
-    metadata = kept_entries(given, texts=copying.texts)
+    metadata = small_copy(given) or kept_entries(given, texts=copying.texts)
     document = Document(text, text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts

@@ -15,6 +15,7 @@ from ragspan.safe_copy import (
     items_of,
     kept_entries,
     number_of,
+    small_copy,
     text_keyed,
     texts_among,
 )
@@ -71,7 +72,7 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
         known = kept.get(id(node))
         if known is None or known[1].text != text:
             log.texts[id(text)] = text
-            copy = kept_entries(metadata, nested=True, texts=log.texts)
+            copy = small_copy(metadata) or kept_entries(metadata, nested=True, texts=log.texts)
             document = Document(text, name, copy)
             kept[id(node)] = node, document
             parts += 4 + 3 * len(copy)
