@@ -9,7 +9,7 @@ from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, recor
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog, documents
 
 from ragspan.capturing.log import EventKind
-from ragspan.request import ModelStart, ToolStart
+from ragspan.request import ModelStep, StepStart, ToolStep
 from ragspan.request.contents import Call, PayloadMessage
 
 
@@ -80,8 +80,8 @@ def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
     call = PayloadMessage("ai", calls=[Call("ask", "7", {"about": "kit"})])
     log.searches(PUMP)
     log.says(call, [ASKED])
-    log.log.note(EventKind.START, "tool", 0, {"about": "kit"}, ToolStart("ask", "7"))
-    log.log.note(EventKind.START, "inner", "tool", [f"Use: {FILTER}"], ModelStart("model"))
+    log.log.note(EventKind.START, "tool", 0, {"about": "kit"}, StepStart(ToolStep, "ask", {"call_id": "7"}))
+    log.log.note(EventKind.START, "inner", "tool", [f"Use: {FILTER}"], StepStart(ModelStep, "model"))
     log.log.note(EventKind.END, "inner", None, PayloadMessage("ai", fact), ())
     log.log.note(EventKind.END, "tool", None, fact)
     answers(log, fact, ASKED, call, PayloadMessage("tool", fact, call_id="7"))

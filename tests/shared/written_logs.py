@@ -11,7 +11,7 @@ from captures import Answered
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
 from ragspan.messages import note_error
 from ragspan.records import RagRecord
-from ragspan.request import ModelStart, SearchStart, ToolStart, record_of_log
+from ragspan.request import ModelStep, SearchStep, StepStart, ToolStep, record_of_log
 from ragspan.request.contents import Call, Document, FilledPrompt, PayloadMessage
 from ragspan.safe_copy import Snapshot
 
@@ -43,11 +43,11 @@ class WrittenLog:
 
     def searches(self, *texts: str, query: str = QUESTION) -> None:
         found = documents(*texts)
-        self._run(query, found, SearchStart("search"))
+        self._run(query, found, StepStart(SearchStep, "search"))
 
     def uses(self, result: Snapshot, given: Snapshot = None, call_id: str | None = "0") -> None:
         """A tool is called and returns something."""
-        self._run(given or {}, result, ToolStart("tool", call_id))
+        self._run(given or {}, result, StepStart(ToolStep, "tool", {"call_id": call_id}))
 
     def fills(self, given: Snapshot, *messages: PayloadMessage) -> tuple[PayloadMessage, ...]:
         """A prompt template gives out messages."""
@@ -58,7 +58,7 @@ class WrittenLog:
         self._run(inputs, output, name)
 
     def calls_tool(self, name: str, arguments: Snapshot, result: Snapshot) -> None:
-        self._run(arguments, result, ToolStart(name, "call-1"))
+        self._run(arguments, result, StepStart(ToolStep, name, {"call_id": "call-1"}))
 
     def says(self, reply: str | PayloadMessage, prompt: str | Sequence[PayloadMessage] = "Say something.") -> None:
         """A model is called and replies."""
@@ -66,14 +66,14 @@ class WrittenLog:
         self._run(
             given,
             reply if isinstance(reply, PayloadMessage) else PayloadMessage("ai", reply),
-            ModelStart("model"),
+            StepStart(ModelStep, "model"),
             told=(),
         )
 
     def fails(self, prompt: str, *tokens: str) -> None:
         """A model is called, says something and raises an error."""
         key: RunKey = next(self._keys)
-        self.log.note(EventKind.START, key, 0, [prompt], ModelStart("model"))
+        self.log.note(EventKind.START, key, 0, [prompt], StepStart(ModelStep, "model"))
         self.log.streams[key] = TokenStream()
         self.log.streams[key].tokens += tokens
         self.log.note(EventKind.ERROR, key, None, note_error(RuntimeError("down")))

@@ -17,7 +17,7 @@ from ragspan import ScoringEngine
 from ragspan.capturing.log import EventKind
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, Faithfulness
-from ragspan.request import ModelStart, record_of_log
+from ragspan.request import ModelStep, StepStart, record_of_log
 from ragspan_langchain import RagspanCallbackHandler
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
@@ -45,7 +45,11 @@ def test_an_event_after_the_end_of_its_run_changes_nothing(log_of):
 
 def test_a_request_whose_inner_runs_never_ended_is_aborted_when_it_is_given_up(log_of):
     log = log_of(rag_chain())
-    start_of_model = next(place for place, event in enumerate(log.history) if isinstance(event.about, ModelStart))
+    start_of_model = next(
+        place
+        for place, event in enumerate(log.history)
+        if isinstance(event.about, StepStart) and event.about.kind is ModelStep
+    )
     del log.events[start_of_model + 1 :]
     log.abandoned = True
 

@@ -23,16 +23,12 @@ from ragspan.request.documents import searched_with as searched_with
 from ragspan.request.evidence import contexts_of_calls as contexts_of_calls
 from ragspan.request.record_making import record_of as record_of
 from ragspan.request.record_making import record_of_log as record_of_log
-from ragspan.request.steps import ModelStart as ModelStart
 from ragspan.request.steps import ModelStep as ModelStep
-from ragspan.request.steps import RerankStart as RerankStart
 from ragspan.request.steps import RerankStep as RerankStep
-from ragspan.request.steps import SearchStart as SearchStart
 from ragspan.request.steps import SearchStep as SearchStep
 from ragspan.request.steps import Step as Step
-from ragspan.request.steps import SynthesisStart as SynthesisStart
+from ragspan.request.steps import StepStart as StepStart
 from ragspan.request.steps import SynthesisStep as SynthesisStep
-from ragspan.request.steps import ToolStart as ToolStart
 from ragspan.request.steps import ToolStep as ToolStep
 from ragspan.request.tree import INTERRUPTS as INTERRUPTS
 from ragspan.request.tree import NO_INPUT_YET as NO_INPUT_YET

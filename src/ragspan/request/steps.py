@@ -167,44 +167,10 @@ class ModelStep(Step):
         return [*own, *json_fields(self.said), *islice(calls, MAX_FIELDS)]
 
 
-# What is noted about a step when it begins; of a chain it is its name alone.
+class StepStart(NamedTuple):
+    """What is noted about a step when it begins, with its inputs as the payload; of a chain it is its name alone."""
 
-
-class ToolStart(NamedTuple):
+    kind: type[Step]
     name: str
-    call_id: Any = None
-
-
-class SearchStart(NamedTuple):
-    name: str
-    metadata: Mapping[str, Any] = {}
-    span: SpanAnchor | None = None
-
-
-class ModelStart(NamedTuple):
-    name: str
-    model: Any = None
-    provider: Any = None
-    rewritten: Sequence[tuple[Document, str]] = ()
-    beside: Snapshot = None
-
-
-class RerankStart(NamedTuple):
-    name: str  # the payload is the documents that it is given
-    query: str | None = None
-    model: str | None = None
-    top_k: int | None = None
-    is_filter: bool = False
-
-
-class SynthesisStart(NamedTuple):
-    name: str  # the payload is the documents that it is given
-
-
-STEPS: Mapping[type, type[Step]] = {
-    ToolStart: ToolStep,
-    SearchStart: SearchStep,
-    ModelStart: ModelStep,
-    RerankStart: RerankStep,
-    SynthesisStart: SynthesisStep,
-}
+    fields: Mapping[str, Any] = {}
+    """The step's own that are known then."""

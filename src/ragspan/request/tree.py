@@ -15,7 +15,7 @@ from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream, ne
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import FilledPrompt, PayloadMessage
-from ragspan.request.steps import STEPS, ModelStep, SearchStep, Step, ToolStep
+from ragspan.request.steps import ModelStep, SearchStep, Step, StepStart, ToolStep
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
@@ -211,9 +211,9 @@ def tree_of(
     for kind, run, parent, time_ns, payload, about in list(events or log.events):
         if kind is _START:
             above = outer.get(run) if parent is None else steps.get(parent)
-            kind_of = STEPS.get(type(about), Step)
-            told = {"name": about} if kind_of is Step else about._asdict()
-            steps[run] = tree.begin(kind_of(**told, parent=above, started_ns=time_ns, inputs=payload))
+            start = about if type(about) is StepStart else StepStart(Step, about)
+            step = start.kind(name=start.name, parent=above, started_ns=time_ns, inputs=payload, **start.fields)
+            steps[run] = tree.begin(step)
         elif kind is _CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload

@@ -22,9 +22,10 @@ from ragspan.request import (
     INTERRUPTS,
     NO_INPUT_YET,
     FilledPrompt,
-    ModelStart,
-    SearchStart,
-    ToolStart,
+    ModelStep,
+    SearchStep,
+    StepStart,
+    ToolStep,
     documents_in,
     record_of_log,
     tree_of,
@@ -299,7 +300,7 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
 # What the starts and ends of the other kinds of run show
 
 
-def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ModelStart]:
+def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, StepStart]:
     metadata, invoked_with = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
     if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
@@ -307,8 +308,8 @@ def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str,
     if beside is not None:
         beside = take_each(items_of(beside) or [beside], log)
     model, provider = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
-    start = ModelStart(name, model, provider, rewritten_documents(log), beside)
-    return take_each(given, log), start
+    known = {"model": model, "provider": provider, "rewritten": rewritten_documents(log), "beside": beside}
+    return take_each(given, log), StepStart(ModelStep, name, known)
 
 
 def _entries(given: Any) -> Mapping[str, Any]:
@@ -328,11 +329,11 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
 _STARTS: Mapping[str, Callable[[RequestLog, RunId, Any, str, Mapping[str, Any]], tuple[Snapshot, Any]]] = {
     "tool": lambda log, _, given, name, about: (
         SNAPSHOTS.take(given, log),
-        ToolStart(name, text_of(about.get("tool_call_id"))),
+        StepStart(ToolStep, name, {"call_id": text_of(about.get("tool_call_id"))}),
     ),
     "retriever": lambda log, run_id, given, name, _: (
         SNAPSHOTS.take(given, log),
-        SearchStart(name, span=openinference_anchor(run_id)),
+        StepStart(SearchStep, name, {"span": openinference_anchor(run_id)}),
     ),
     "model": _model,
 }

@@ -10,12 +10,13 @@ from ragspan.capturing import RequestLog
 from ragspan.request import (
     ROLES,
     Call,
-    ModelStart,
+    ModelStep,
     PayloadMessage,
-    RerankStart,
-    SearchStart,
-    SynthesisStart,
-    ToolStart,
+    RerankStep,
+    SearchStep,
+    StepStart,
+    SynthesisStep,
+    ToolStep,
     notes_of,
     reports_search,
 )
@@ -174,14 +175,14 @@ def _asked(given: Any, log: RequestLog) -> Snapshot:
 def _start_of_synthesis(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if not log.keys:
         log.about["asked"] = _query_of(arguments, log)
-    return Noted(documents_of(argument(arguments, "nodes", 1), log, again=True), SynthesisStart(facts.name))
+    return Noted(documents_of(argument(arguments, "nodes", 1), log, again=True), StepStart(SynthesisStep, facts.name))
 
 
 def _start_of_chunks(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if not log.keys:
         log.about["asked"] = _query_of(arguments, log)
     texts = texts_given(arguments, log)
-    return Noted(texts, SynthesisStart(facts.name), texts)
+    return Noted(texts, StepStart(SynthesisStep, facts.name), texts)
 
 
 def _start_of_search(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -191,15 +192,20 @@ def _start_of_search(arguments: _Arguments, instance: Any, facts: ClassFacts, lo
         "top_k": top_k if type(top_k) is int else number_of(top_k),
         "data_source_id": None if store is None else _first_text(fields_of(store), _STORES),
     }
-    return Noted(_query_of(arguments, log), SearchStart(facts.name, metadata))
+    return Noted(_query_of(arguments, log), StepStart(SearchStep, facts.name, {"metadata": metadata}))
 
 
 def _start_of_postprocessing(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     own = fields_of(instance)
     top_k = own.get("top_n")
     query, model = text_in(argument(arguments, "query_bundle", 1)), _first_text(own, _MODELS)
-    about = RerankStart(facts.name, query, model, top_k if type(top_k) is int else None, not facts.is_reranker)
-    return Noted(documents_of(argument(arguments, "nodes", 0), log), about)
+    known = {
+        "query": query,
+        "model": model,
+        "top_k": top_k if type(top_k) is int else None,
+        "is_filter": not facts.is_reranker,
+    }
+    return Noted(documents_of(argument(arguments, "nodes", 0), log), StepStart(RerankStep, facts.name, known))
 
 
 def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -211,7 +217,7 @@ def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
         given = entries_in(named)
     elif type(given) is not str and type(given) is not dict:
         given = None
-    return Noted(DATA.take(given, log), ToolStart(name or facts.name))
+    return Noted(DATA.take(given, log), StepStart(ToolStep, name or facts.name))
 
 
 def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -223,7 +229,9 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
             given = value[0] if name == "args" else value
             break
     model = _first_text(fields_of(instance), _MODELS)  # the metadata property may ask the provider's server
-    return Noted(messages_in(given, log), ModelStart(facts.name, model, facts.provider))
+    return Noted(
+        messages_in(given, log), StepStart(ModelStep, facts.name, {"model": model, "provider": facts.provider})
+    )
 
 
 def _start_of_asking(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:

@@ -12,14 +12,13 @@ from ragspan.records import RagRecord, RetrievedContext
 from ragspan.request import (
     Document,
     FilledPrompt,
-    ModelStart,
     ModelStep,
     PayloadMessage,
     RequestTree,
     RerankStep,
     SeenDocuments,
     Step,
-    SynthesisStart,
+    StepStart,
     SynthesisStep,
     contexts_of_calls,
     documents_in,
@@ -194,7 +193,7 @@ def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tu
             is_cut = run == log.root and (payload.aborted or payload.noted is not None)
             kind, payload = (_ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
         elif kind is _START:
-            given[run] = payload = _with_documents(payload, log) if type(about) is SynthesisStart else payload
+            given[run] = payload = _with_documents(payload, log) if _kind_of(about) is SynthesisStep else payload
         elif kind is _FILLED:
             _note_written(given.pop(run, None), payload)  # later it only packs or shortens them
         elif kind is _REREAD:
@@ -203,6 +202,11 @@ def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tu
             tokens = [text for text in streams[run].tokens if isinstance(text, str)]
             payload.content = "".join(tokens) or payload.content
         yield kind, run, parent, time_ns, payload, about
+
+
+def _kind_of(about: Any) -> type[Step]:
+    """The kind of step that an event begins."""
+    return about.kind if type(about) is StepStart else Step
 
 
 def _with_documents(given: Sequence[Any], log: RequestLog) -> Sequence[Any]:
@@ -236,7 +240,7 @@ def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
     for event in history:
         if event.kind is EventKind.START:
             parents[event.run] = event.parent
-            models += [event.run] if isinstance(event.about, ModelStart) else []
+            models += [event.run] if _kind_of(event.about) is ModelStep else []
         elif event.kind is EventKind.END:
             models = [run for run in models if run != event.run]  # it did not stream
             if isinstance(event.payload, Stream):
