@@ -67,10 +67,8 @@ class RetrievedContext:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if type(self.score) is not float or not math.isfinite(
-            self.score
-        ):  # the retriever's library may have its own numbers
-            number = number_of(self.score)
+        if type(self.score) is not float or not math.isfinite(self.score):
+            number = number_of(self.score)  # the retriever's library may have its own numbers
             object.__setattr__(self, "score", None if number is None or not math.isfinite(number) else float(number))
         _make_plain(self, "text", "id", "source")
 
