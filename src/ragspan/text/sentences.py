@@ -1,7 +1,7 @@
 """The sentences of texts: where they stand, their words and their keys.
 
-Texts repeat their chunks; a chunk is what is between two spaces. A `SentenceReader` remembers for each chunk its keys, and
-whether a sentence ends with it, so one look into a dictionary replaces the regular expressions for most of a text.
+Texts repeat their chunks; a chunk is what is between two spaces. A `SentenceReader` remembers the keys of each chunk, so one look
+into a dictionary replaces the regular expressions for most of a text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from sys import intern
-from typing import Final
 
 from ragspan.text.keys import content_of, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, WITHOUT_SPACES, Language
@@ -21,40 +20,18 @@ _FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u136
 """Those of other scripts end a sentence whatever follows; a part of a character class, as the next."""
 _BULLETS = "•▪●◦‣"
 _CLOSING = r"""[\u300d\u300f\uff09\u300b"')\]]{0,3}"""
-_CHUNK = re.compile(
-    rf"""\n | [{_BULLETS}] | [^\s{_FULL_STOPS}{_BULLETS}]*[{_FULL_STOPS}]+{_CLOSING}
-    | [^\s{_BULLETS}]*?[{WITHOUT_SPACES}][.!?] | [^\s{_FULL_STOPS}{_BULLETS}]+""",
-    re.VERBOSE,
-)
-_STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
-_OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}]{_CLOSING}$|[{WITHOUT_SPACES}][.!?]$""")
-_APART = re.compile(rf"[{_FULL_STOPS}{_BULLETS}{WITHOUT_SPACES}]")
-"""A text without one of these has its chunks between spaces."""
-_MAY_END = re.compile(r"""[.!?]["')\]*_]{0,3}(?!\S)|\n|\Z""")  # in ASCII; and in any text:
-_MAY_END_ANYWHERE = re.compile(
-    rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?!\S)|[{_FULL_STOPS}]+{_CLOSING}|(?<=[{WITHOUT_SPACES}])[.!?]|[\n{_BULLETS}]|\Z"""
-)
 _MARKERS = r"[ \t]*(?:(?:[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_]\))[ \t]+)"
 """Of an item of a list, at the beginning of a line."""
-_AT_BEGINNING, _AT_LINES = re.compile(f"{_MARKERS}*"), re.compile(f"\n{_MARKERS}+")
-_NUMBER_OF_ITEM = re.compile(r"\d{1,2}\.")
-_INITIALS = re.compile(r"\d{0,2}[^\W\d_](?:\.[^\W\d_]){1,6}")
+_AT_BEGINNING = re.compile(f"{_MARKERS}*")
+_NUMBER_OF_ITEM, _LONGEST_NUMBER = re.compile(r"\d{1,2}\."), 3
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
-_LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
-_LONGEST_WORD = 12  # characters before a full stop that tell whether it ends a sentence
-_JOINED = frozenset(
-    half + mark
-    for half in ("am", "pm", "a.m", "p.m", "AM", "PM", "A.M", "P.M", "cent")
-    for mark in ("", *""". , ., ; .; : ! ? .? ) .) ). ), .), )., " ." ," ",""".split())  # noqa: SIM905  shorter
-)
-"""Chunks that may be joined with the one before them."""
+_JOINED, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "cent"}), '.,;:!?()"'
+"""What stands among the keys of a chunk that may belong to the number before it, such chunks, and marks around them."""
 _MAX_CHUNKS, _LONGEST = 1 << 16, 64
 """Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
-_BREAKS = frozenset({"", "\n", *_BULLETS})
-END: Final = "\n"  # ends a sentence among keys, of which none has a space
-_LINE_END: Final = (END,)
+_BREAKS = frozenset({"\n", *_BULLETS})
 _PAUSES = frozenset(',;:()[]"')
 
 
@@ -69,42 +46,37 @@ class Sentence:
     """Commas, colons, brackets and dashes, by the place of the word that follows."""
 
 
-class SentenceReader(dict[str, tuple[str, ...]]):
-    """Remembers chunks: for each the tuple of its content keys, with `END` where it ends a sentence.
+class SentenceReader:
+    """Remembers chunks of one language.
 
     Safe from any thread: at worst, two threads read a chunk twice.
     """
 
     def __init__(self, language: Language) -> None:
-        super().__init__(dict.fromkeys(("\n", *_BULLETS), _LINE_END))
         self._language = language
+        self._keys: dict[str, tuple[str, ...]] = {}
+        """For each chunk its content keys."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
+        self.ends = _ends_in(language)
+        """An expression for the ends of sentences."""
 
-    def read(self, text: str) -> list[str]:
-        """The content keys of all sentences of a `readable` text; `END` follows each sentence, and may also follow none."""
-        # Most chunks are function words and have no keys.
-        return list(chain.from_iterable(filter(None, map(self.__getitem__, self._chunks(text)))))
-
-    def written(self, text: str, index: int) -> str:
-        """Of the sentences with content of a `readable` text the one at this index, on one line."""
-        chunks = [*self._chunks(text), "\n"]
-        start, has_content = 0, False
-        for at, keys in enumerate(map(self.__getitem__, chunks)):
-            if not keys:
-                continue
-            has_content = has_content or keys[0] is not END
-            if keys[-1] is END:
-                if has_content and not index:
-                    return " ".join(chunks[start : at + 1]).strip(_EDGES)
-                index -= has_content
-                start, has_content = at + 1, False
-        return ""
+    def content(self, text: str) -> tuple[str, ...]:
+        """The content keys of a `readable` sentence."""
+        chunks = text.split() if self._language.code == "en" else self._in_one_form(text).split()
+        try:  # most chunks are known, and most of those are function words and have no keys
+            keys = tuple(chain.from_iterable(filter(None, map(self._keys.__getitem__, chunks))))
+        except KeyError:
+            keys = tuple(chain.from_iterable(map(self._content_of, chunks)))
+        if _JOINED in keys:
+            keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
+            keys = tuple([key for key in keys if key != _JOINED])
+        return keys
 
     def sentence(self, text: str) -> Sentence:
         """A text that is one sentence, with its words."""
         known, words, keys, pauses = self._words, list[str](), list[str](), dict[int, str]()
-        for chunk in self._chunks(readable(text)):
+        for chunk in self._in_one_form(readable(text)).split():
             said, own, before, after = known.get(chunk) or self._with_words(chunk)
             if before and words:
                 pauses[len(words)] = before
@@ -114,42 +86,23 @@ class SentenceReader(dict[str, tuple[str, ...]]):
                 pauses[len(words)] = after
         return Sentence(text=text, words=tuple(words), keys=tuple(keys), pauses=pauses)
 
-    def ends(self, before: str, stop: str) -> bool:
-        """Whether a sentence ends with a stop: not with an abbreviation, an initial or a number of a list."""
-        word = before.lstrip("([\"'")
-        if stop[0] != "." or not word:
-            return True
-        if word.isdigit():
-            return not (self._language.has_ordinal_points and len(word) <= _LONGEST_ORDINAL)
-        if word.lower() in self._language.abbreviations:
-            return False
-        return not (word.isupper() if len(word) == 1 else "." in word and _INITIALS.fullmatch(word) is not None)
+    def _in_one_form(self, text: str) -> str:
+        """The text with each amount as one chunk."""
+        return in_one_form(text) if self._language.code == "en" else _IN_NUMBERS.sub("", text)
 
-    def _chunks(self, text: str) -> list[str]:
-        """The chunks of a text with each amount in one form, without the markers of lists."""
-        is_english = self._language.code == "en"
-        text = text if is_english else _IN_NUMBERS.sub("", text)
-        text = text[_after_markers(text, 0) :]
-        text = _AT_LINES.sub("\n", text) if "\n" in text else text
-        chunks = _parted(text)
-        return chunks if not is_english or _JOINED.isdisjoint(chunks) else _parted(in_one_form(text))
-
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
-        # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
-        chunk = intern(chunk)
-        keys = tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
-        stop = None if chunk[-1].isalnum() or chunk[-1] in ",;:" else _STOP.search(chunk)
-        if stop is not None:
-            is_end = self.ends(chunk[max(0, stop.start() - _LONGEST_WORD) : stop.start()], stop[0])
-        else:
-            is_end = not chunk.isascii() and _OTHER_STOP.search(chunk) is not None
-        keys = (*keys, END) if is_end else keys
-        if len(chunk) <= _LONGEST:
-            if len(self) >= _MAX_CHUNKS:
-                self.clear()
-                self._words.clear()
-                self.update(dict.fromkeys(("\n", *_BULLETS), _LINE_END))
-            self[chunk] = keys
+    def _content_of(self, chunk: str) -> tuple[str, ...]:
+        keys = self._keys.get(chunk)
+        if keys is None:
+            # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
+            chunk = intern(chunk)
+            keys = tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
+            if chunk.strip(_AROUND).lower() in _MAY_BE_JOINED and self._language.code == "en":
+                keys = (*keys, _JOINED)
+            if len(chunk) <= _LONGEST:
+                if len(self._keys) >= _MAX_CHUNKS:
+                    self._keys.clear()
+                    self._words.clear()
+                self._keys[chunk] = keys
         return keys
 
     def _tokens(self, chunk: str) -> list[str]:
@@ -167,11 +120,18 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         return found
 
 
-def _parted(text: str) -> list[str]:
-    if not text.isascii() and _APART.search(text):
-        return _CHUNK.findall(text)
-    lines = text.split("\n") if "\n" in text else ()
-    return [chunk for line in lines for chunk in (*line.split(), "\n")] or text.split()
+def _ends_in(language: Language) -> re.Pattern[str]:
+    """Where sentences of a language end: at breaks and full stops, but for abbreviations, initials and its ordinal numbers."""
+    abbreviations: dict[int, list[str]] = {}  # an expression that looks behind has one length
+    for word in language.abbreviations:
+        abbreviations.setdefault(len(word), []).append(re.escape(word))
+    kept = [f"(?i:{'|'.join(words)})" for words in abbreviations.values()]
+    kept += [r"[A-Z\u00c0-\u00deА-Я]", *([r"\d", r"\d\d"] if language.has_ordinal_points else [])]
+    stop = r"(?<!\.[^\W\d_]\.)" + "".join(rf"(?<!(?<![^\s(\[\"']){word}\.)" for word in kept)
+    return re.compile(
+        rf"""[.!?\u2026\n{_BULLETS}{_FULL_STOPS}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
+        rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S))"""
+    )
 
 
 def reader(language: Language) -> SentenceReader:
@@ -194,23 +154,16 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
     A sentence ends after `.`, `!` or `?` before a space, after the full stops of other scripts, at a line break, and before
     a bullet; not after an abbreviation, an initial or a list number. Each has at least one letter or digit.
     """
-    even, known = readable(text), reader(language)  # of the same length: it replaces characters one by one
+    even = readable(text)  # of the same length: it replaces characters one by one
     start = _after_markers(even, 0)
-    for stop in (_MAY_END if even.isascii() else _MAY_END_ANYWHERE).finditer(even):
-        at, end = stop.span()
-        is_break = stop[0] in _BREAKS
-        if at < start:
+    for end in [*[stop.end() for stop in reader(language).ends.finditer(even)], len(even)]:
+        if end <= start:  # the point of "1."
             continue
-        if not is_break and stop[0][0] in ".!?\u2026" and (end == len(even) or even[end].isspace()):
-            before = even[max(start, at - _LONGEST_WORD) : at].split()[-1:]
-            if not even[at - 1 : at].isspace() and not known.ends("".join(before), stop[0]):
-                continue
-        piece = even[start : at if is_break else end]
-        bare = piece.strip(_EDGES)
-        if any(map(str.isalnum, bare)) and not _NUMBER_OF_ITEM.fullmatch(bare):
-            begins = start + piece.index(bare)
+        bare = even[start:end].strip(_EDGES)
+        if any(map(str.isalnum, bare)) and not (len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)):
+            begins = even.index(bare, start)
             yield begins, begins + len(bare)
-        start = _after_markers(even, end) if is_break else end
+        start = _after_markers(even, end) if even[end - 1] in _BREAKS else end
 
 
 def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:

@@ -63,13 +63,13 @@ class Response:
         """What the flags of JSON contexts are about."""
         contexts = self.index.contexts
         flags = [flag for context in contexts for flag in context.flags]
-        others = (frozenset(one.keys_of(at)) for one in contexts for at in range(len(one)))
+        others = (frozenset(keys) for one in contexts for keys in one.keys)
         return read_topics(flags, others) if flags else []
 
     @Lazy
     def roots(self) -> frozenset[str]:
         """How the contexts' words begin."""
-        words = (word for context in self.index.contexts for word in context.keys)
+        words = (word for context in self.index.contexts for keys in context.keys for word in keys)
         return frozenset([word[:ROOT] for word in words if len(word) >= ROOT and word[0].isalpha()])
 
 
@@ -167,7 +167,7 @@ class Claim:
         """Whether a context has a year of "the 1980s" or "the 80s", or the century of "the 1800s"."""
         if not number.endswith("0"):
             return False
-        years = (key for context in self.index.contexts for key in context.keys if _YEAR.fullmatch(key))
+        years = (key for one in self.index.contexts for keys in one.keys for key in keys if _YEAR.fullmatch(key))
         century, is_whole = number[:-_SHORT], number.endswith("00")
         if century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]:
             return True

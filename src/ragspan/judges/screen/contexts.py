@@ -19,7 +19,7 @@ from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import is_number, readable
 from ragspan.text.languages import Language
 from ragspan.text.limits import characters_read
-from ragspan.text.sentences import END, Sentence, read_sentence, reader
+from ragspan.text.sentences import Sentence, places_of, read_sentence, reader
 from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
@@ -44,48 +44,29 @@ class Context:
         structure = read_structure(even)
         self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
-        self._language, self._text = language, even
-        self._texts: dict[int, str] = {}
-        self._facts: dict[int, Facts] = {}
-        ended = known.read(even) if structure is None else []
-        for line in structure[0] if structure else ():
-            if keys := [key for key in known.read(line) if key != END]:
-                self._texts[len(self._texts)] = line
-                ended += (*keys, END)
-        ended.append(END)
-        start, ends, keys = 0, [0], list[str]()
-        while start < len(ended):
-            end = ended.index(END, start) + 1
-            if end - start > 1:
-                keys += ended[start:end]
-                ends.append(len(keys))
-            start = end
+        self._language, self._facts = language, dict[int, Facts]()
+        if structure is not None:
+            texts: Iterable[str] = structure[0]
+        else:
+            texts = (even[start:end] for start, end in places_of(even, language))
+        found = [(text, keys) for text in texts if (keys := known.content(text))]
         # Tuples of plain values cost the garbage collector nothing.
-        self.keys, self._ends = tuple(keys), tuple(ends)
-        """The keys of the content words of all sentences, in order, with `END` after each sentence."""
+        self.texts = tuple([text for text, _ in found])
+        """Its sentences with content, as they are written."""
+        self.keys = tuple([keys for _, keys in found])
+        """The keys of the content words of each, in order."""
 
     def __len__(self) -> int:
         """How many sentences it has."""
-        return len(self._ends) - 1
-
-    def keys_of(self, index: int) -> tuple[str, ...]:
-        """Those of a sentence, in order."""
-        return self.keys[self._ends[index] : self._ends[index + 1] - 1]
-
-    def text_of(self, index: int) -> str:
-        """A sentence with content, as it is written, on one line."""
-        found = self._texts.get(index)
-        if found is None:
-            found = self._texts[index] = reader(self._language).written(self._text, index)
-        return found
+        return len(self.keys)
 
     def sentence(self, index: int) -> Sentence:
         """The same with its words."""
-        return read_sentence(self.text_of(index), self._language)
+        return read_sentence(self.texts[index], self._language)
 
     def says(self, sentence: Sentence, index: int) -> bool:
         """Whether a sentence with the same content says the same, word for word."""
-        return f". {sentence.text}" in self._text or self.sentence(index).keys == sentence.keys
+        return self.texts[index] == sentence.text or self.sentence(index).keys == sentence.keys
 
     def facts(self, index: int) -> Facts:
         """A sentence of English taken apart, which is kept as long as the context is."""
@@ -174,27 +155,26 @@ class Index(dict[str, int]):
 
     def look_up(self, words: Iterable[str]) -> None:
         """Find many words at once: each time, all contexts are gone through."""
-        found = dict.fromkeys((*words, END), 0)
+        found = dict.fromkeys(words, 0)
+        sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
             give_turn()
-            bit, there = 1 << first, list(filter(found.__contains__, context.keys))
-            held.update(there)
-            for word in there:
-                if word is END:
-                    bit <<= 1
-                else:
-                    found[word] |= bit
+            for number, keys in enumerate(context.keys, first):
+                if there := sought.intersection(keys):
+                    held.update(there)
+                    for word in there:
+                        found[word] |= 1 << number
         self.update(found)
 
     def keys_at(self, place: Place) -> tuple[str, ...]:
-        return self.contexts[place.context].keys_of(place.sentence)
+        return self.contexts[place.context].keys[place.sentence]
 
     def places(self) -> Iterator[Place]:
         """Of all sentences."""
         return (Place(at, sentence) for at, context in enumerate(self.contexts) for sentence in range(len(context)))
 
     def text_at(self, place: Place) -> str:
-        return self.contexts[place.context].text_of(place.sentence)
+        return self.contexts[place.context].texts[place.sentence]
 
     def facts_at(self, place: Place) -> Facts:
         return self.contexts[place.context].facts(place.sentence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final
 
 from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
@@ -60,7 +60,7 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
-    rows = (claim.keys, *(context.keys for context in claim.index.contexts))
+    rows = chain([claim.keys], *(context.keys for context in claim.index.contexts))
     return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in rows)
 
 
@@ -83,7 +83,7 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
     about = asked | claim.content
     for place in claim.index.closest(about, _NEAREST):
         context = claim.index.contexts[place.context]
-        keys, content = context.sentence(place.sentence).keys, frozenset(context.keys_of(place.sentence))
+        keys, content = context.sentence(place.sentence).keys, frozenset(context.keys[place.sentence])
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
         # A reason of its own, as in "Yes, since 60 is above the limit", is not what the sentence denies.
         if denies and not asked.isdisjoint(content) and _REASONS.isdisjoint(claim.keys):

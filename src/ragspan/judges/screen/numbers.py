@@ -161,7 +161,7 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     for context, at in dict.fromkeys(
         (context, at + step) for step in (0, -1, 1) for context, at in claim.resting[:_SENTENCES_NEAR]
     ):
-        held += contexts[context].keys_of(at) if 0 <= at < len(contexts[context]) else ()
+        held += contexts[context].keys[at] if 0 <= at < len(contexts[context]) else ()
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
     own = _values([*claim.keys, *claim.response.question, *claim.response.before])

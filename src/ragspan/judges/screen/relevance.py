@@ -64,9 +64,8 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
 
 def conveyed_share(words: frozenset[str], context: Context) -> float:
     """The share of the content words of a context in sentences most of whose content words are among these, 0..1."""
-    sentences = map(context.keys_of, range(len(context)))
-    conveyed = sum(len(keys) for keys in sentences if 2 * len(words.intersection(keys)) > len({*keys}))
-    return _share(conveyed, len(context.keys) - len(context))
+    conveyed = sum(len(keys) for keys in context.keys if 2 * len(words.intersection(keys)) > len({*keys}))
+    return _share(conveyed, sum(map(len, context.keys)))
 
 
 def held_shares(question: frozenset[str], index: Index) -> list[float]:
