@@ -83,12 +83,12 @@ def readable(text: str) -> str:
     return text if text.replace("\n", "").isprintable() else _UNREADABLE.sub(" ", text)
 
 
-_JOINED = re.compile(r"(?<=\d) (?=[ap]\.?m\b)|(?<=\bper) (?=cent\b)", re.IGNORECASE)
+_JOINED = re.compile(r"(\d) (?=[ap]\.?m\b)", re.IGNORECASE)
 
 
 def in_one_form(text: str) -> str:
     """The text with times and per cent as one word: "5 pm" as "5pm"."""
-    return _JOINED.sub("", text)
+    return _JOINED.sub(r"\1", text.replace("per cent", "percent"))
 
 
 def tokens(text: str) -> list[str]:

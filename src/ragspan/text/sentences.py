@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 from sys import intern
+from typing import NamedTuple
 
 from ragspan.text.keys import content_of, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, WITHOUT_SPACES, Language
@@ -27,22 +27,21 @@ _NUMBER_OF_ITEM, _LONGEST_NUMBER = re.compile(r"\d{1,2}\."), 3
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
-_JOINED, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "cent"}), '.,;:!?()"'
-"""What stands among the keys of a chunk that may belong to the number before it, such chunks, and marks around them."""
+_SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m"}), '.,;:!?()"'
+"""In place of the keys of a chunk that has several or may belong to the number before it; such chunks, and marks around them."""
 _MAX_CHUNKS, _LONGEST = 1 << 16, 64
 """Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
 _BREAKS = frozenset({"\n", *_BULLETS})
 _PAUSES = frozenset(',;:()[]"')
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence with its words and their keys."""
 
     text: str  # as it is written
     words: tuple[str, ...]
     keys: tuple[str, ...]  # what each of the words is compared by
-    pauses: Mapping[int, str] = field(default_factory=dict)
+    pauses: Mapping[int, str]
     """Commas, colons, brackets and dashes, by the place of the word that follows."""
 
 
@@ -54,8 +53,8 @@ class SentenceReader:
 
     def __init__(self, language: Language) -> None:
         self._language = language
-        self._keys: dict[str, tuple[str, ...]] = {}
-        """For each chunk its content keys."""
+        self._keys: dict[str, str] = {}
+        """For each chunk its content key; empty for most, which are function words."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
         self.ends = _ends_in(language)
@@ -64,19 +63,15 @@ class SentenceReader:
     def content(self, text: str) -> tuple[str, ...]:
         """The content keys of a `readable` sentence."""
         chunks = text.split() if self._language.code == "en" else self._in_one_form(text).split()
-        try:  # most chunks are known, and most of those are function words and have no keys
-            keys = tuple(chain.from_iterable(filter(None, map(self._keys.__getitem__, chunks))))
-        except KeyError:
-            keys = tuple(chain.from_iterable(map(self._content_of, chunks)))
-        if _JOINED in keys:
+        keys = tuple(filter(None, map(self._keys.get, chunks, repeat(_SEVERAL))))
+        if _SEVERAL in keys:
             keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
-            keys = tuple([key for key in keys if key != _JOINED])
         return keys
 
     def sentence(self, text: str) -> Sentence:
-        """A text that is one sentence, with its words."""
+        """A `readable` text that is one sentence, with its words."""
         known, words, keys, pauses = self._words, list[str](), list[str](), dict[int, str]()
-        for chunk in self._in_one_form(readable(text)).split():
+        for chunk in self._in_one_form(text).split():
             said, own, before, after = known.get(chunk) or self._with_words(chunk)
             if before and words:
                 pauses[len(words)] = before
@@ -90,20 +85,19 @@ class SentenceReader:
         """The text with each amount as one chunk."""
         return in_one_form(text) if self._language.code == "en" else _IN_NUMBERS.sub("", text)
 
-    def _content_of(self, chunk: str) -> tuple[str, ...]:
-        keys = self._keys.get(chunk)
-        if keys is None:
-            # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
-            chunk = intern(chunk)
-            keys = tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
-            if chunk.strip(_AROUND).lower() in _MAY_BE_JOINED and self._language.code == "en":
-                keys = (*keys, _JOINED)
-            if len(chunk) <= _LONGEST:
-                if len(self._keys) >= _MAX_CHUNKS:
-                    self._keys.clear()
-                    self._words.clear()
-                self._keys[chunk] = keys
-        return keys
+    def _content_of(self, chunk: str) -> list[str]:
+        known = self._keys.get(chunk, _SEVERAL)
+        if known != _SEVERAL:
+            return [known] if known else []
+        # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
+        found = [intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)]
+        if len(chunk) <= _LONGEST:
+            if len(self._keys) >= _MAX_CHUNKS:
+                self._keys.clear()
+                self._words.clear()
+            is_plain = len(found) <= 1 and chunk.strip(_AROUND).lower() not in _MAY_BE_JOINED
+            self._keys[intern(chunk)] = "".join(found) if is_plain else _SEVERAL
+        return found
 
     def _tokens(self, chunk: str) -> list[str]:
         bare = chunk[:-1] if chunk[-1] in ".,;:!?" else chunk
@@ -143,7 +137,7 @@ def reader(language: Language) -> SentenceReader:
 
 
 def read_sentence(text: str, language: Language = ENGLISH) -> Sentence:
-    """The sentence with its words."""
+    """A `readable` sentence with its words."""
     give_turn()
     return reader(language).sentence(text)
 

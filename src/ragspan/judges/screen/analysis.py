@@ -14,7 +14,7 @@ from ragspan.judges.screen.grading import Grade, answer_score, declined, grade, 
 from ragspan.judges.screen.relevance import shared_with_response
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
-from ragspan.text.keys import content_of
+from ragspan.text.keys import content_of, readable
 from ragspan.text.languages import Languages, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.limits import characters_read
@@ -48,7 +48,7 @@ class Analysis:
         self.languages = languages_of(self._stated, texts, question)
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
-        self.question = frozenset(read_sentence(question, self.language).keys)
+        self.question = frozenset(read_sentence(readable(question), self.language).keys)
         self.contexts = tuple([reader.read(text, self.languages.contexts) for text in texts])
         self.index = Index(self.contexts, self.documents)
         said = self.question.union(*[claim.keys for claim in self._claims])
@@ -113,7 +113,7 @@ class Analysis:
         """One grade for each of any claims."""
         if list(claims) == [claim.text for claim in self._claims]:
             return self.grades
-        return self._graded([read_sentence(claim, self.language) for claim in claims])
+        return self._graded([read_sentence(readable(claim), self.language) for claim in claims])
 
     @Lazy
     def words(self) -> frozenset[str]:
