@@ -29,7 +29,7 @@ def test_tokens_are_words_numbers_times_percent_and_currency_signs():
     text = "At 5:30 p.m. Dr. O'Brien paid $1,250.50 (12%) for B12; really_good *stuff* in the U.S. today."
 
     assert tokens(text) == [
-        *["At", "5:30p.m.", "Dr", "O'Brien", "paid", "$", "1,250.50", "12", "%", "for", "B", "12"],
+        *["At", "5:30 p.m.", "Dr", "O'Brien", "paid", "$", "1,250.50", "12", "%", "for", "B", "12"],
         *["really", "good", "stuff", "in", "the", "U.S.", "today"],
     ]
 

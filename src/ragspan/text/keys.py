@@ -1,7 +1,7 @@
-"""English text as tokens, and tokens as keys: two spellings of one thing have the same key.
+"""Text as tokens, and English tokens as keys: two spellings of one thing have the same key.
 
-Each expression here takes time in proportion to the text, whatever the text is: none nests repetitions, and no token has
-more than `_LONGEST` characters. Single tokens are normalised, because `unicodedata` takes quadratic time for a long run of
+Each expression here takes time in proportion to the text, whatever the text is: none nests repetitions, and no token but a run of
+signs has more than `_LONGEST` characters. Single tokens are normalised, because `unicodedata` takes quadratic time for a long run of
 combining marks.
 """
 
@@ -17,48 +17,53 @@ from Stemmer import Stemmer
 
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
 
-_LONGEST = 64  # characters of a token; longer words and numbers are cut into pieces
+_LONGEST, _LONGEST_RUN = 64, 4096  # characters of a token; longer words, numbers and runs of signs are cut into pieces
 
-# Marks that stand inside words: combining accents, soft hyphens, zero-width joiners.
-_INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
-_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+HAN_KANA: Final = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+_SOUTH_EAST_ASIAN = "\u0e00-\u0e4f\u0e80-\u0ecf\u0edc-\u0eff\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"
+WITHOUT_SPACES: Final = HAN_KANA + _SOUTH_EAST_ASIAN
+"""Letters of scripts that put no spaces between words; a part of a character class, as the next."""
+_MARKS = (chr(at) for at in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00)) if unicodedata.category(chr(at))[0] == "M")
+MARKS: Final = "".join(_MARKS) + "\u00ad\u200b-\u200d\u2060"
+"""Combining marks, soft hyphens and joiners, which are inside words."""
 
 MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905  shorter
-DATE: Final = r"\d{4}(?:-(?:0[1-9]|1[0-2])-|/(?:0[1-9]|1[0-2])/)\d\d(?![\d/-])|\d{1,2}(?:/\d{1,2}/|\.\d{1,2}\.|-\d{1,2}-)(?:19|20)\d\d(?!\d)"
-"""An expression for dates in digits: 2024-05-03, 3.5.2024."""
-_DATE = re.compile(DATE)
+_DATE = re.compile(
+    r"\d{4}(?:-(?:0[1-9]|1[0-2])-|/(?:0[1-9]|1[0-2])/)\d\d(?![\d/-])|\d{1,2}(?:/\d{1,2}/|\.\d{1,2}\.|-\d{1,2}-)(?:19|20)\d\d(?!\d)"
+    r"|\d{1,2}/\d{1,2}/\d\d(?![\d/])"
+)
+"""Dates in digits: 2024-05-03, 3.5.2024, 5/3/24."""
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _ONES = "one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
+_LETTER = rf"[^\W\d_{WITHOUT_SPACES}]"
 _TOKEN = re.compile(
     rf"""
-      (?=[\w.%$€£])(?:
+      (?=[\w.%٪％$€£¥₹₽₺₩₫฿₪])(?:
       (?=[\d.])(?:
-        {DATE}
-      | \d{{1,2}}(?:[:.]\d{{1,2}})?(?::\d\d)?\s?[AaPp]\.?[Mm]\b\.?            # 5 pm, 7.20 a.m.
-      | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?                              # 17:30
-      | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                        # 10.0.0.12, 2.4.1
-      | (?<![\d.])\.\d{{1,{_LONGEST}}}                                  # .5
-      | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b         # 45k, 1.2bn
-      | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                            # £3m
-      | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?      # 1,234,567.89
-      | (?<!,)(?:\d{{1,3}}(?:\.\d{{3}}){{1,4}}|\d{{1,12}}),\d{{1,2}}(?![\d,])        # 49,90 and 1.249,90
-      | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?     # 42, 3.50, 21st
+        {_DATE.pattern}
+      | \d{{1,2}}(?:[:.]\d{{1,2}})?(?::\d\d)?\s?[AaPp]\.?[Mm]\b\.?              # 5 pm, 7.20 a.m.
+      | \d{{1,2}}[:hH]\d{{1,2}}(?::\d{{1,2}})?                               # 17:30, 17h30
+      | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?![.,]?\d)                           # 10.0.0.12, 2.4.1
+      | (?<![\d.])\.\d{{1,{_LONGEST}}}                                    # .5
+      | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b           # 45k, 1.2bn
+      | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                              # £3m
+      | \d{{1,3}}(?:[,٬\u00a0\u202f]\d{{3}}){{1,8}}(?!\d)(?:[.,٫]\d{{1,{_LONGEST}}})?  # 1,234,567.89
+      | (?<!,)(?:\d{{1,3}}(?:\.\d{{3}}){{1,4}}|\d{{1,12}}),\d{{1,2}}(?![\d,])          # 49,90 and 1.249,90
+      | \d{{1,{_LONGEST}}}(?:[.٫]\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th|er|ère|ème|º|ª)\b)?  # 42, 3.50, 21st
       )
     | (?i:(?:{_TENS})-(?:{_ONES}))\b
-    | [%$€£]
-    | (?:[^\W\d_]\.){{2,8}}                                            # U.S., e.g.
-    | [{_IDEOGRAPH}]                                                   # a script without spaces
-    | (?:[^\W\d_{_IDEOGRAPH}]{{1,{_LONGEST}}}[{_INSIDE}]{{0,{_LONGEST}}}){{1,4}}(?:'[^\W\d_]{{1,8}})?
+    | [%٪％$€£¥₹₽₺₩₫฿₪]
+    | (?:{_LETTER}\.){{2,8}}                                                # U.S., e.g.
+    | [{HAN_KANA}]{{1,{_LONGEST_RUN}}} | [{_SOUTH_EAST_ASIAN}]{{1,{_LONGEST_RUN}}}
+    | (?:{_LETTER}{{1,{_LONGEST}}}[{MARKS}]{{0,{_LONGEST}}}){{1,16}}(?:'{_LETTER}{{1,16}})?
       )""",
     re.VERBOSE,
 )
 
-_HALF_OF_DAY = re.compile(r"[ap]\.?m\.?$")
 _SCALES = {"k": 3, "m": 6, "mn": 6, "b": 9, "bn": 9, "tn": 12}
 _SCALED = re.compile(r"(\d+)(?:\.(\d+))?(k|mn|m|bn|b|tn)")
-_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
-_DECIMAL_COMMA = re.compile(r"[\d.]+,\d{1,2}")
-_ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
+_TIME = re.compile(r"(\d{1,2})(?:[:.h](\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
+_FIGURES, _SIGN, _GROUP = re.compile(r"[\d.,٫٬\s]*\d"), re.compile(r"[.,٫٬\s]"), 3
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u0308\u030a-\u030c\u0327\u0328]{1,4}")
 _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
 _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
@@ -91,12 +96,15 @@ def in_one_form(text: str) -> str:
     return _JOINED.sub(r"\1", text.replace("per cent", "percent"))
 
 
-def tokens(text: str) -> list[str]:
-    """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
+def tokens(text: str, *, months: bool = True) -> list[str]:
+    """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year.
+
+    Without the months, which are known in English only, as day and year.
+    """
     found: list[str] = []
-    for token in _TOKEN.findall(in_one_form(text) if " " in text else text):
+    for token in _TOKEN.findall(text):
         day, month, year = date_of(token)
-        found += (day, MONTHS[month - 1], year) if month else (year,)
+        found += (day, *[MONTHS[month - 1]][:months], year) if month else (year,)
     return found
 
 
@@ -105,6 +113,7 @@ def date_of(token: str) -> tuple[str, int, str]:
     if not token[0].isdigit() or not _DATE.fullmatch(token):
         return "", 0, token
     first, second, third = re.split("[./-]", token)
+    third = f"20{third}" if len(third) == 2 and not token[:4].isdigit() else third  # noqa: PLR2004
     year, day, month = (first, third, int(second)) if token[:4].isdigit() else (third, first, int(second))
     if month > len(MONTHS) >= int(day):
         day, month = second, int(first)
@@ -113,7 +122,7 @@ def date_of(token: str) -> tuple[str, int, str]:
 
 
 def keys(text: str) -> list[str]:
-    return list(map(key, tokens(text)))
+    return list(map(key, tokens(in_one_form(text))))
 
 
 @lru_cache(maxsize=1 << 15)
@@ -135,7 +144,7 @@ def _lower_key(token: str) -> str:
         word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
         word = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
     if word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit()):
-        return _number_key(word)
+        return number_key(word, ".")
     tens, hyphen, ones = word.partition("-")
     if hyphen:  # "twenty-four"
         return str(int(NUMBER_WORDS[tens]) + int(NUMBER_WORDS.get(ones, "2" if ones == "second" else "1")))
@@ -178,31 +187,33 @@ def is_negation(token_key: str) -> bool:
     return token_key in NEGATIONS or token_key[:1] == NEGATION
 
 
-def _number_key(word: str) -> str:
-    if ":" in word or _HALF_OF_DAY.search(word):
-        return _time_key(word)
-    if word.count(".") > 1:
-        return word  # a version, an address
-    scaled = _SCALED.fullmatch(word)
-    if scaled is not None:
-        places, fraction = _SCALES[scaled[3]], scaled[2] or ""
-        word = f"{scaled[1]}{fraction[:places]:0<{places}}.{fraction[places:]}"
-    if _DECIMAL_COMMA.fullmatch(word):
-        word = word.replace(".", "").replace(",", ".")
-    number = _ORDINAL.sub("", word).replace(",", "")
-    whole, point, fraction = number.partition(".")
-    fraction = fraction if fraction.strip("0") else ""  # "3.10" is not "3.1"
-    return (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
+def number_key(word: str, decimal: str) -> str:
+    """A number without separators and idle zeros: "1.234,50" → "1234.5" if the comma is the decimal sign; a time in 24 hours.
 
-
-def _time_key(word: str) -> str:
-    match = _TIME.match(word)
-    if match is None:
-        return word
-    hour, minute, half = int(match[1]), int(match[2] or 0), match[3]
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
-    return f"{hour}:{minute:02}"
+    Before three digits another sign separates thousands; before more or fewer it begins a fraction.
+    """
+    word = word if word.isascii() else "".join(str(unicodedata.digit(sign, sign)) for sign in word)
+    figures = _FIGURES.match(word)
+    digits = figures[0] if figures else word
+    if digits != word:
+        time, scaled = _TIME.fullmatch(word), _SCALED.fullmatch(word)
+        if time is not None:
+            hour, half = int(time[1]), time[3]
+            return f"{hour % 12 + 12 * (half == 'p') if half else hour}:{int(time[2] or 0):02}"
+        if scaled is not None:
+            places, fraction = _SCALES[scaled[3]], scaled[2] or ""
+            digits, decimal = f"{scaled[1]}{fraction[:places]:0<{places}}.{fraction[places:]}", "."
+    signs = _SIGN.findall(digits)
+    if signs.count(".") == len(signs) > 1 and decimal == ".":
+        return digits  # a version, an address
+    whole, fraction = digits, ""
+    if signs:
+        before, _, after = digits.rpartition(signs[-1])
+        is_decimal = signs[-1] == "٫" or (signs[-1] == decimal and signs.count(decimal) == 1)
+        if is_decimal or (signs[-1] in ".," and len(after) != _GROUP):
+            # "3.10" is not "3.1"
+            whole, fraction = before, after if decimal == "." and after.strip("0") else after.rstrip("0")
+    return (_SIGN.sub("", whole).lstrip("0") or "0") + ("." + fraction if fraction else "")
 
 
 @cache

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from ragspan.text import keys as english
-from ragspan.text.keys import MARK, NEGATION, common
+from ragspan.text.keys import HAN_KANA, MARK, MARKS, NEGATION, WITHOUT_SPACES, common, number_key
 from ragspan.text.lazy import Lazy
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of
 
@@ -22,40 +22,14 @@ WITH_WORDS: Final = tuple(code for code, words in LANGUAGES.items() if "framing"
 NO_LETTERS: Final = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
 """For `str.translate`: words apart, three times as fast as an expression."""
 
-_HAN_KANA = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-_SOUTH_EAST_ASIAN = "\u0e00-\u0e4f\u0e80-\u0ecf\u0edc-\u0eff\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"
-WITHOUT_SPACES: Final = _HAN_KANA + _SOUTH_EAST_ASIAN
-"""Letters of scripts that put no spaces between words; a part of a character class."""
-_MARKS = (chr(at) for at in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00)) if unicodedata.category(chr(at))[0] == "M")
-MARKS: Final = "".join(_MARKS) + "\u00ad\u200b-\u200d\u2060"
-"""Combining marks, soft hyphens and joiners, which are inside words; a part of a character class."""
-
 _MIDDLE = 0.24
 _CUT = 5  # letters of a word that count: what follows is mostly inflection
-_LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
+_LONGEST_GAP = 40  # characters between the parts of a phrase
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652]")
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
-_HAN = re.compile(f"[{_HAN_KANA}]")
+_HAN = re.compile(f"[{HAN_KANA}]")
 _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
-_LETTER = rf"[^\W\d_{WITHOUT_SPACES}]"
-_TOKEN = re.compile(
-    rf"""
-      {english.DATE}
-    | \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)                                  # 17:30, 17h30
-    | \d{{1,3}}(?:[\u00a0\u202f]\d{{3}}){{1,8}}(?!\d)(?:[.,]\d{{1,{_LONGEST}}})?  # 1 234,5 with narrow spaces
-    | \d{{1,{_LONGEST}}}(?:[.,٫٬]\d{{1,{_LONGEST}}}){{0,8}}(?:(?:st|nd|rd|th|er|ère|ème|º|ª)\b)?
-    | [%٪％$€£¥₹₽₺₩₫฿₪]
-    | (?:{_LETTER}\.){{2,8}}
-    | [{_HAN_KANA}]{{1,{_LONGEST_RUN}}} | [{_SOUTH_EAST_ASIAN}]{{1,{_LONGEST_RUN}}}
-    | (?:{_LETTER}{{1,{_LONGEST}}}[{MARKS}]{{0,{_LONGEST}}}){{1,16}}(?:'{_LETTER}{{1,16}})?
-    """,
-    re.VERBOSE,
-)
-_SIGN = re.compile(r"[.,٫٬\s]")
-_TIME = re.compile(r"(\d{1,2})[:h](\d{2})")
-_DIGITS = re.compile(r"\d[\d.,٫٬\s]*")
-_GROUP = 3
 
 
 class Language:
@@ -105,10 +79,7 @@ class Language:
 
         Without spaces between words, a token is a pair of neighbouring signs; in Chinese and Japanese each sign as well.
         """
-        if self.code == "en":
-            return english.tokens(text)
-        # Names of months are known in English only.
-        found = [part for token in _TOKEN.findall(text) for part in english.date_of(token)[::2] if part]
+        found = english.tokens(text, months=self.code == "en")
         if text.isascii() and not self._elides:
             return found
         return [part for token in found for part in self._parts(token)]
@@ -133,8 +104,8 @@ class Language:
         if self.code == "tr":
             word = word.replace("I", "ı").replace("İ", "i")
         word = word.lower() or token
-        if word[0].isdigit():
-            return _canonical(word, self._words.get("decimal", "."))
+        if word.lstrip(".")[:1].isdigit():
+            return number_key(word, self._words.get("decimal", "."))
         word = word.partition("'")[0] or word
         word = word.replace(".", "") or word
         if word == "٪":
@@ -164,26 +135,6 @@ def _pairs(part: str) -> list[str]:
     """The pairs of neighbouring signs, each a letter with its marks; a single sign as it is."""
     signs: list[str] = _CLUSTER.findall(part) or [part]
     return signs if len(signs) == 1 else [one + other for one, other in pairwise(signs)]
-
-
-def _canonical(word: str, decimal: str) -> str:
-    """A number or a clock time without separators and idle zeros: "1.234,50" → "1234.5" if the comma is the decimal sign.
-
-    Before three digits another sign separates thousands; before more or fewer it begins a fraction.
-    """
-    word = word if word.isascii() else "".join(str(unicodedata.digit(sign, sign)) for sign in word)
-    time, match = _TIME.fullmatch(word), _DIGITS.match(word)
-    if time is not None or match is None:
-        return word if time is None else f"{int(time[1])}:{time[2]}"
-    digits = match[0].rstrip(".,٫٬ ")
-    signs = list(_SIGN.finditer(digits))
-    whole, fraction = digits, ""
-    if signs:
-        last, after = signs[-1][0], digits[signs[-1].end() :]
-        is_alone = sum(sign[0] == last for sign in signs) == 1
-        if last == "٫" or (is_alone and last == decimal) or (last in ".," and len(after) != _GROUP):
-            whole, fraction = digits[: signs[-1].start()], after.rstrip("0")
-    return (_SIGN.sub("", whole).lstrip("0") or "0") + ("." + fraction if fraction else "")
 
 
 def _common(code: str) -> frozenset[str]:

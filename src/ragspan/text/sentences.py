@@ -12,8 +12,8 @@ from itertools import chain, repeat
 from sys import intern
 from typing import NamedTuple
 
-from ragspan.text.keys import content_of, in_one_form, is_content, readable
-from ragspan.text.languages import ENGLISH, WITHOUT_SPACES, Language
+from ragspan.text.keys import WITHOUT_SPACES, content_of, in_one_form, is_content, readable
+from ragspan.text.languages import ENGLISH, Language
 from ragspan.turns import give_turn
 
 _FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
