@@ -41,10 +41,10 @@ class Framing:
         self._courtesy = re.compile(rf"\W{{0,9}}(?:{first})|(?:.*?{edge})(?:{others})", re.DOTALL)
         greets = _any(words["interjections"])
         self._greeting = re.compile(rf"\W{{0,9}}(?:{greets})(?:\W{{1,5}}(?:{greets})){{0,2}}\W{{0,9}}$", re.IGNORECASE)
-        openings = [*_phrases(words, is_spaced=is_spaced), *(_spaced if is_spaced else _unspaced)(words)]
+        openings = [*_phrases(words, is_spaced=is_spaced), *(_sourced(words) if words.get("per") else ())]
         self._opening = re.compile(rf"{_EDGES}(?:{'|'.join(openings)})", re.IGNORECASE)
         inside = rf"\s*,?\s+(?:{_any(words.get('per', ''))})\s+(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
-        self._inside = re.compile(inside if is_spaced and words.get("per") else "(?!)", re.IGNORECASE)
+        self._inside = re.compile(inside if words.get("per") else "(?!)", re.IGNORECASE)
         names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
         told = (phrase.translate(NO_LETTERS).split() for name in names for phrase in words.get(name, "").split("|"))
         # Of each phrase the word that is the least common.
@@ -140,27 +140,14 @@ def _phrases(words: Mapping[str, Any], *, is_spaced: bool) -> Iterator[str]:
     yield rf"(?:{_any(words['presenting'])}){between}[{_COLON}]\s*"
 
 
-def _spaced(words: Mapping[str, Any]) -> Iterator[str]:
+def _sourced(words: Mapping[str, Any]) -> Iterator[str]:
     noun = rf"(?:{_nouns(words['sources'])})\b(?:\.[a-z]{{2,5}}\b)?"
-    source = rf"{_NO_SOURCE}(?:{_WORD}\s+){{0,5}}?(?:\w')?[\"']?{noun}[\"']?"
-    that = f"(?:{_any(words['that'])})" if words.get("that") else "(?!)"
-    if words.get("per"):
-        told = rf"(?:(?:{_WORD}\s+){{0,5}}?{that}\s+)?"
-        yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,5}}\s*[{_COMMA}{_COLON}]\s*{told}|\s+)"
-        yield rf"(?:{_any(words['within'])})\s+{source}(?:\s+{_WORD}){{0,4}}\s*[{_COMMA}{_COLON}]\s*{told}"
-    if words.get("after"):
-        yield rf"{source}\s+(?:{_WORD}\s+)?(?:{_any(words['after'])})\b\s*,?\s*"
+    source, that = rf"{_NO_SOURCE}(?:{_WORD}\s+){{0,5}}?(?:\w')?[\"']?{noun}[\"']?", f"(?:{_any(words['that'])})"
+    told = rf"(?:(?:{_WORD}\s+){{0,5}}?{that}\s+)?"
+    yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,5}}\s*[{_COMMA}{_COLON}]\s*{told}|\s+)"
+    yield rf"(?:{_any(words['within'])})\s+{source}(?:\s+{_WORD}){{0,4}}\s*[{_COMMA}{_COLON}]\s*{told}"
     yield rf"{source}\s+(?:{_WORD},?\s+){{1,4}}?{that}(?:\s+|(?<='))"
     yield rf"{source}\s+(?:{_WORD}\s+){{0,2}}{_WORD}:\s+"
-
-
-def _unspaced(words: Mapping[str, Any]) -> Iterator[str]:
-    source = rf"[^、。，,：:\n]{{0,24}}?(?:{_any(words['sources'])})[^、。，,：:\n]{{0,8}}?"
-    if words.get("after"):
-        yield rf"{source}(?:{_any(words['after'])})[、,，]?"
-    else:
-        yield rf"(?:{_any(words['per'], words['within'])}){source}[，,：:、]"
-        yield rf"{source}(?:{_any(words['stating'])})[，,：:]?"
 
 
 def _nouns(words: str) -> str:

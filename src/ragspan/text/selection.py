@@ -6,6 +6,7 @@ Neither age nor place tells what an answer rests on: it may be the newest result
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -14,8 +15,8 @@ from typing import NamedTuple
 from ragspan.text.keys import content_of
 from ragspan.text.languages import ENGLISH, guess
 
-_PIECE = 400  # characters of a piece at most
-_ENDS = ("\n", ". ", "\N{IDEOGRAPHIC FULL STOP}", " ")  # where a piece may end, the best place first
+_PIECES = re.compile(r"(?s).{200,400}(?:(?<=\n)|(?<=\. )|(?<=\u3002))|.{1,400}(?:(?<= )|\Z)|.{1,400}")
+"""Pieces end after a line or a sentence, or else after a word."""
 
 
 class Piece(NamedTuple):
@@ -33,16 +34,7 @@ def select(texts: Sequence[str], response: str, most: int) -> list[Piece]:
     """
     if sum(map(len, texts)) <= most:
         return [Piece(index, 0, len(text)) for index, text in enumerate(texts) if text]
-    pieces: list[Piece] = []
-    for index, text in enumerate(texts):
-        start = 0
-        while start < len(text):
-            end = start + _PIECE
-            if end < len(text):  # at the end of a line, a sentence or a word
-                found = ((text.rfind(mark, start + _PIECE // 2, end), mark) for mark in _ENDS)
-                end = next((place + len(mark) for place, mark in found if place >= 0), end)
-            pieces.append(Piece(index, start, min(end, len(text))))
-            start = end
+    pieces = [Piece(index, *found.span()) for index, text in enumerate(texts) for found in _PIECES.finditer(text)]
     language = guess(response) or ENGLISH
     said = content_of(language.keys(response))
     held = {piece: said.intersection(language.keys(texts[piece.text][piece.start : piece.end])) for piece in pieces}

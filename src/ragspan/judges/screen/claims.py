@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 
 from ragspan.judges.screen.contexts import BEST, Index, Near, Place
@@ -112,10 +111,6 @@ class Claim:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
         if not self.is_english or self.sentence.text.endswith(":"):
             return False
-        # A quick test, before it is taken apart.
-        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
-        if sum(not is_number(key) for key in missing) > (1 - self.response.enough) * (len(self.content) + 1):
-            return False
         return bool(self.near) and self.near[0].share >= self.response.enough
 
     @Lazy
@@ -176,10 +171,3 @@ class Claim:
 
 def _bare(digits: str) -> str:
     return digits.lstrip("0") or "0"
-
-
-@cache
-def _may_be_elsewhere() -> frozenset[str]:
-    """Words that may be held in another form: as a part of a quantity, by an opposite, by what they deny."""
-    known = english()
-    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | {"usa"}

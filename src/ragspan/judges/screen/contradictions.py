@@ -63,12 +63,7 @@ def find_opposition(claim: Claim) -> Finding | None:
         best = max(matches, key=lambda match: match[:2])
         if not (best.disagrees and best.is_clear) or best.share < (enough if best.opposed else enough + _SURER):
             continue
-        words = {word for word, _ in best.opposed}
-        # Another sentence that fits nearly as well has the claim's own words, or a clause that agrees.
-        if any(
-            words & near.facts.content and near is not best.near and near.share >= _INHERITED * best.near.share
-            for near in claim.near
-        ) or any(
+        if any(  # another clause that fits as well agrees
             not match.disagrees
             and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
+from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
@@ -105,17 +105,9 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
     response.before = keys
-    # A word that no context holds counts if it is neutral, and half if it or its root is in question or contexts.
-    # The stemmer of English undoes most inflection.
-    roots = frozenset[str]() if response.is_english else response.roots
+    # A word that no context holds counts if it is neutral, and half if it is in the question.
     for key in [keys[at] for at in claim.missing]:
-        held += (
-            1.0
-            if key in language.neutral_keys or key in claim.restated
-            else 0.5
-            if key in response.question or key[:ROOT] in roots
-            else 0
-        )
+        held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.question)
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
     window = held / len(content)
