@@ -38,7 +38,6 @@ from rich.table import Table
 from ragspan import RagRecord
 from ragspan.judges import OverlapJudge
 from ragspan.judges.screen.analysis import Analysis
-from ragspan.judges.screen.contexts import ContextReader
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 
@@ -165,7 +164,7 @@ def false_contradictions(judged: JudgementSet) -> tuple[int, Counter[str]]:
     kinds: Counter[str] = Counter()
     supported = [one for one in judged.judgements if one.supported and not one.is_empty]
     for one in supported:
-        found = {finding.kind for grade in Analysis(one.record, ContextReader()).grades for finding in grade.findings}
+        found = {finding.kind for grade in Analysis(one.record).grades for finding in grade.findings}
         kinds.update(found)
         kinds["any"] += bool(found)
     return len(supported), kinds

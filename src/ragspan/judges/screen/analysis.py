@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, TOO_MANY_CONTEXTS, Verdict
 from ragspan.judges.screen.claims import Response
-from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, ContextReader, Index, within_bounds
+from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Index, read_context, within_bounds
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.findings import YES
 from ragspan.judges.screen.grading import Grade, answer_score, declined, grade, is_unrelated, probability
@@ -33,11 +33,10 @@ class Analysis:
 
     Args:
         record: its contexts are what the claims are compared with.
-        reader: keeps contexts.
         documents: how many of the contexts are documents. Those after them are background, which adds support and contradicts nothing.
     """
 
-    def __init__(self, record: RagRecord, reader: ContextReader, *, documents: int | None = None) -> None:
+    def __init__(self, record: RagRecord, *, documents: int | None = None) -> None:
         self.record = record
         contexts = [context.text for context in record.contexts or ()]
         self.documents = len(contexts) if documents is None else documents
@@ -49,7 +48,7 @@ class Analysis:
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
         self.question = frozenset(read_sentence(readable(question), self.language).keys)
-        self.contexts = tuple([reader.read(text, self.languages.contexts) for text in texts])
+        self.contexts = tuple([read_context(text, self.languages.contexts) for text in texts])
         self.index = Index(self.contexts, self.documents)
         said = self.question.union(*[claim.keys for claim in self._claims])
         opposites = english().opposites if self.language.code == "en" else {}

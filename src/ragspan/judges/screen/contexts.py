@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import Facts
@@ -24,8 +25,10 @@ from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
-_ROOM, _BYTES, _BYTES_A_CHARACTER = 8 << 20, 3_000, 7
-"""The memory of each half of the kept contexts, and that of a context with a few sentences that were taken apart."""
+_MOST_KEPT, _LONGEST_KEPT = (
+    1_500,
+    8_000,
+)  # contexts that are kept, and characters of one; of a kilobyte each they take about 10 MB
 _GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
 _RARITY = [
     8,
@@ -76,29 +79,12 @@ class Context:
         return found
 
 
-class ContextReader:
-    """Reads contexts, and keeps those that were read of late, because the same documents are retrieved again and again."""
+_kept = lru_cache(maxsize=_MOST_KEPT)(Context)
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[Language, str], Context] = {}
-        self._before: dict[tuple[Language, str], Context] = {}  # what was kept until there was no room
-        self._room = _ROOM
 
-    def __reduce__(self) -> tuple[type[ContextReader], tuple[()]]:
-        """A copy in another process begins with none."""
-        return ContextReader, ()
-
-    def read(self, text: str, language: Language) -> Context:
-        """A context `within_bounds`."""
-        context = self._kept.get((language, text))
-        if context is None:
-            context = self._before.get((language, text))
-            context = Context(text, language) if context is None else context
-            self._room -= _BYTES + _BYTES_A_CHARACTER * len(text)
-            if self._room < 0:
-                self._before, self._kept, self._room = self._kept, {}, _ROOM
-            self._kept[language, text] = context
-        return context
+def read_context(text: str, language: Language) -> Context:
+    """A context `within_bounds`; those of late are kept, because the same documents are retrieved again and again."""
+    return (_kept if len(text) <= _LONGEST_KEPT else Context)(text, language)
 
 
 def within_bounds(texts: Sequence[str]) -> list[str]:

@@ -14,7 +14,6 @@ from ragspan.judges.judge_protocols import (
     Vote,
 )
 from ragspan.judges.screen.analysis import Analysis, share_read
-from ragspan.judges.screen.contexts import ContextReader
 from ragspan.judges.screen.grading import UNRELATED, probability
 from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage
 from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
@@ -49,7 +48,6 @@ class OverlapJudge:
         {"rate_completeness", "judge_usefulness", "measure_utilization", "rate_context_relevance"}
     )
     name: str = field(default="overlap", init=False)
-    _reader: ContextReader = field(default_factory=ContextReader, init=False, repr=False, compare=False)
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
@@ -108,7 +106,7 @@ class OverlapJudge:
         if claims is None:
             verdicts = await self.verify_claims(record, await self.extract_claims(record))
             claims = [verdict.claim or "" for verdict in verdicts if not verdict.supported]
-        elsewhere = Analysis(replace(record, contexts=as_contexts(documents)), self._reader)
+        elsewhere = Analysis(replace(record, contexts=as_contexts(documents)))
         found: list[tuple[str, int | None]] = []
         for claim, grade in zip(claims, elsewhere.grade(claims), strict=True):
             supported = probability(grade.score, elsewhere.language)
@@ -159,7 +157,7 @@ class OverlapJudge:
 
     def _analysis(self, record: RagRecord) -> Analysis:
         """Of the contexts alone; the same for all metrics of a record."""
-        return session_of(record).get_or_make(self, lambda: Analysis(record, self._reader))
+        return session_of(record).get_or_make(self, lambda: Analysis(record))
 
     def _evidence(self, record: RagRecord) -> Analysis:
         """Of contexts and background."""
@@ -169,6 +167,6 @@ class OverlapJudge:
             if not shown:
                 return self._analysis(record)
             documents = len(record.contexts or ()) if any(one.text.strip() for one in record.contexts or ()) else None
-            return Analysis(as_evidence(record, shown), self._reader, documents=documents)
+            return Analysis(as_evidence(record, shown), documents=documents)
 
         return session_of(record).get_or_make((self, "evidence"), make)
