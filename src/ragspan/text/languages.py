@@ -56,7 +56,6 @@ class Language:
         """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
         """The score of a response that is as likely supported as not."""
-        self.reader: Any = None  # the `SentenceReader` of its texts, which remembers their chunks
         self.key: Callable[[str], str] = english.key if code == "en" else lru_cache(maxsize=1 << 15)(self._key)
         """Makes a token's key: what it is compared by."""
         self._words = words

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import chain, repeat
 from sys import intern
 from typing import NamedTuple
@@ -128,12 +129,8 @@ def _ends_in(language: Language) -> re.Pattern[str]:
     )
 
 
-def reader(language: Language) -> SentenceReader:
-    """The one for all texts in this language."""
-    if language.reader is None:
-        language.reader = SentenceReader(language)
-    known: SentenceReader = language.reader
-    return known
+reader = cache(SentenceReader)
+"""The one for all texts in a language."""
 
 
 def read_sentence(text: str, language: Language = ENGLISH) -> Sentence:

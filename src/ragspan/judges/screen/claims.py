@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
-from ragspan.judges.screen.contexts import BEST, Index, Near, Place
+from ragspan.judges.screen.contexts import BEST, Index, Near
 from ragspan.judges.screen.facts import DATES, Facts, english, same
 from ragspan.judges.screen.flags import Topic, read_topics
 from ragspan.text.keys import content_of, is_number
@@ -24,7 +24,6 @@ _SHORT = 2  # digits of an hour, and of a year without its century
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _MOST_PLACES = 8  # sentences with a number that are looked through for what it measures
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
-ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +34,7 @@ class Finding:
     """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
     response: str  # the claim's words
     context: str = ""  # the context's words; empty where it says nothing of the kind
-    place: Place | None = None  # the sentence that has the context's side, or comes closest
+    place: int | None = None  # the sentence that has the context's side, or comes closest
 
 
 class Response:
@@ -62,14 +61,8 @@ class Response:
         """What the flags of JSON contexts are about."""
         contexts = self.index.contexts
         flags = [flag for context in contexts for flag in context.flags]
-        others = (frozenset(keys) for one in contexts for keys in one.keys)
+        others = map(frozenset, self.index.sentences)
         return read_topics(flags, others) if flags else []
-
-    @Lazy
-    def roots(self) -> frozenset[str]:
-        """How the contexts' words begin."""
-        words = (word for context in self.index.contexts for keys in context.keys for word in keys)
-        return frozenset([word[:ROOT] for word in words if len(word) >= ROOT and word[0].isalpha()])
 
 
 class Claim:
@@ -96,12 +89,12 @@ class Claim:
         return self.index.near(content, opposites, _LITTLE)
 
     @Lazy
-    def closest(self) -> list[Place]:
+    def closest(self) -> list[int]:
         """The context sentences with most of its words."""
         return self.index.closest(self.content, BEST)
 
     @Lazy
-    def resting(self) -> list[Place]:
+    def resting(self) -> list[int]:
         """The context sentences from which its numbers may come: the closest, or the first ones where none has a word of it."""
         words = sum(not is_number(key) for key in self.content)
         return self.closest or (list(islice(self.index.places(), _FIRST)) if words <= _FEW_WORDS else [])
@@ -120,11 +113,11 @@ class Claim:
         if not numbers:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        keys, known = {place: self.index.keys_at(place) for place in self.resting}, english()
+        keys, known = {place: self.index.sentences[place] for place in self.resting}, english()
         found |= {number for number in numbers if f"{number}s" in self.sentence.text and self._holds_decade(number)}
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
-        for text in map(self.index.text_at, numbered):
+        for text in map(self.index.texts.__getitem__, numbered):
             found.update(_bare(part) for parts in groups if "".join(parts) in text for part in parts)
             for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
                 ends = range(1, len(parts) + 1)
@@ -136,7 +129,7 @@ class Claim:
         is_scaled = any(ours.about for ours in sought) or not known.scales.keys().isdisjoint(self.keys)
         for place, there in keys.items() if sought else ():
             if is_scaled or not known.measuring.isdisjoint(there):
-                held = self.index.facts_at(place).quantities
+                held = self.index.facts(place).quantities
                 found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
 
@@ -148,12 +141,12 @@ class Claim:
             if not ours.kind or ours.kind in DATES or ours.raw in self.response.question or not self.index[ours.raw]:
                 continue
             places = [*self.closest, *self.index.closest({ours.raw}, _MOST_PLACES)]
-            others = [other for place in places for other in self.index.facts_at(place).quantities]
+            others = [other for place in places for other in self.index.facts(place).quantities]
             if any(same(ours, one) and (one.kind or not one.nouns or one.nouns & self.content) for one in others):
                 continue
             # Nor the difference of two, or the half of one.
             values = {one.value for one in others if one.kind == ours.kind}
-            halves = 0.5 if any("0.5" in self.index.keys_at(place) for place in places) else 1
+            halves = 0.5 if any("0.5" in self.index.sentences[place] for place in places) else 1
             made = {abs(one - other) for one in values for other in values} | {one * halves for one in values}
             found |= {ours.raw} if ours.value not in made else set()
         return frozenset(found)
@@ -162,7 +155,7 @@ class Claim:
         """Whether a context has a year of "the 1980s" or "the 80s", or the century of "the 1800s"."""
         if not number.endswith("0"):
             return False
-        years = (key for one in self.index.contexts for keys in one.keys for key in keys if _YEAR.fullmatch(key))
+        years = list(filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences)))
         century, is_whole = number[:-_SHORT], number.endswith("00")
         if century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]:
             return True

@@ -29,7 +29,6 @@ _MOST_KEPT, _LONGEST_KEPT = (
     1_500,
     8_000,
 )  # contexts that are kept, and characters of one; of a kilobyte each they take about 10 MB
-_GAP = 2  # numbers left free between two contexts, so that no window of three sentences spans both
 _RARITY = [
     8,
     *(round(8 / (1 + math.log(held))) for held in range(1, 100)),
@@ -59,23 +58,11 @@ class Context:
         self.keys = tuple([keys for _, keys in found])
         """The keys of the content words of each, in order."""
 
-    def __len__(self) -> int:
-        """How many sentences it has."""
-        return len(self.keys)
-
-    def sentence(self, index: int) -> Sentence:
-        """The same with its words."""
-        return read_sentence(self.texts[index], self._language)
-
-    def says(self, sentence: Sentence, index: int) -> bool:
-        """Whether a sentence with the same content says the same, word for word."""
-        return self.texts[index] == sentence.text or self.sentence(index).keys == sentence.keys
-
     def facts(self, index: int) -> Facts:
         """A sentence of English taken apart, which is kept as long as the context is."""
         found = self._facts.get(index)
         if found is None:
-            found = self._facts[index] = Facts(self.sentence(index))
+            found = self._facts[index] = Facts(read_sentence(self.texts[index], self._language))
         return found
 
 
@@ -93,27 +80,20 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
     return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
 
 
-class Place(NamedTuple):
-    """Where a sentence is."""
-
-    context: int
-    sentence: int
-
-
 class Near(NamedTuple):
     """A context sentence beside a claim."""
 
-    place: Place
+    place: int
     share: float  # of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1
-    context: Context
+    among: Index
 
     @property
     def facts(self) -> Facts:
-        return self.context.facts(self.place.sentence)
+        return self.among.facts(self.place)
 
 
 class Index(dict[str, int]):
-    """For each word the sentences of all contexts that have it, as the bits of an integer.
+    """For each word the sentences of all contexts that have it, as the bits of an integer: the place of a sentence is its bit.
 
     Args:
         contexts: all.
@@ -125,15 +105,20 @@ class Index(dict[str, int]):
         self.contexts = contexts
         self.held: list[set[str]] = [set() for _ in contexts]
         """For each context those of the words that it has."""
+        self.sentences: list[tuple[str, ...]] = []
+        self.texts: list[str] = []
+        """The keys and the text of the sentence at each place; empty between two contexts."""
         self._firsts: list[int] = []
         self._weights: dict[str, int] = {}
-        self._prose = number = 0
+        self._prose = 0
         for at, context in enumerate(contexts):
-            number += _GAP
-            size = len(context)
-            self._firsts.append(number)
-            self._prose |= 0 if context.structured or at >= documents else ((1 << size) - 1) << number
-            number += size
+            self.sentences += [(), ()]  # so that no window of three sentences spans both
+            self.texts += ["", ""]
+            first = len(self.sentences)
+            self._firsts.append(first)
+            self._prose |= 0 if context.structured or at >= documents else ((1 << len(context.keys)) - 1) << first
+            self.sentences += context.keys
+            self.texts += context.texts
 
     def __missing__(self, word: str) -> int:
         self.look_up({word})
@@ -152,18 +137,17 @@ class Index(dict[str, int]):
                         found[word] |= 1 << number
         self.update(found)
 
-    def keys_at(self, place: Place) -> tuple[str, ...]:
-        return self.contexts[place.context].keys[place.sentence]
-
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[int]:
         """Of all sentences."""
-        return (Place(at, sentence) for at, context in enumerate(self.contexts) for sentence in range(len(context)))
+        return (place for place, keys in enumerate(self.sentences) if keys)
 
-    def text_at(self, place: Place) -> str:
-        return self.contexts[place.context].texts[place.sentence]
+    def context_at(self, place: int) -> int:
+        """The index of the context that a sentence, or a window that may begin before it, is in."""
+        return bisect_right(self._firsts, place + 2) - 1
 
-    def facts_at(self, place: Place) -> Facts:
-        return self.contexts[place.context].facts(place.sentence)
+    def facts(self, place: int) -> Facts:
+        context = self.context_at(place)
+        return self.contexts[context].facts(place - self._firsts[context])
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
@@ -172,29 +156,30 @@ class Index(dict[str, int]):
             if sentences := self[word]:
                 _count(planes, sentences | sentences >> 1 | sentences >> 2)
         best = next(_best_of(planes, 1), None)
-        return (best[0], self._place(best[1]).context) if best else (0, None)
+        return (best[0], self.context_at(best[1])) if best else (0, None)
 
-    def closest(self, words: Iterable[str], most: int = 1) -> list[Place]:
+    def closest(self, words: Iterable[str], most: int = 1) -> list[int]:
         """The sentences with most of these keys, of which rare ones count more; of equals the first."""
         return [place for _, place in self.ranked(words, most)]
 
-    def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, Place]]:
+    def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, int]]:
         """The same sentences with the weight of the keys that they hold."""
         planes: list[int] = []
         for word in words:
             if sentences := self[word]:
                 _count(planes, sentences, self.weight(word))
-        return [(weight, self._place(number)) for weight, number in _best_of(planes, most)]
+        return list(_best_of(planes, most))
 
-    def verbatim(self, sentence: Sentence, content: Sequence[str]) -> Place | None:
+    def verbatim(self, sentence: Sentence, content: Sequence[str], language: Language) -> int | None:
         """Where a context says a claim word for word."""
         having = -1 if content else 0
         for key in content:
             having &= self[key]
         if not having:
             return None
-        place = self._place((having & -having).bit_length() - 1)
-        return place if self.contexts[place.context].says(sentence, place.sentence) else None
+        place = (having & -having).bit_length() - 1
+        said = self.texts[place] == sentence.text or read_sentence(self.texts[place], language).keys == sentence.keys
+        return place if said else None
 
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
@@ -214,13 +199,7 @@ class Index(dict[str, int]):
         planes: list[int] = []
         for word, bits in held.items():
             _count(planes, bits & self._prose, weights[word])
-        best = [(self._place(number), weight / total) for weight, number in _best_of(planes, BEST)]
-        return [Near(place, share, self.contexts[place.context]) for place, share in best]
-
-    def _place(self, number: int) -> Place:
-        # A window may begin before the first sentence of its context.
-        context = bisect_right(self._firsts, number + _GAP) - 1
-        return Place(context, number - self._firsts[context])
+        return [Near(place, weight / total, self) for weight, place in _best_of(planes, BEST)]
 
     def weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""

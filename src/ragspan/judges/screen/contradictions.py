@@ -35,7 +35,7 @@ _ENDING = word_set(
 
 def _beside(kind: str, claim: Claim, near: Near, ours: str = "", theirs: str = "") -> Finding:
     """The claim and the sentence; or words of both."""
-    ours, theirs = ours or claim.sentence.text, theirs or claim.index.text_at(near.place)
+    ours, theirs = ours or claim.sentence.text, theirs or claim.index.texts[near.place]
     return Finding(kind=kind, response=ours, context=theirs, place=near.place)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain, groupby
 from typing import Final
 
-from ragspan.judges.screen.claims import ROOT, Claim, Finding, Response
+from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
@@ -19,6 +19,7 @@ from ragspan.text.vocabulary import word_set
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
 _NEAREST = 2
+_ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 _ENOUGH = 0.75  # the share of a claim's words that a context sentence has to hold before a denial counts
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
 _REASONS = frozenset({"since", "because", "only"})
@@ -60,7 +61,7 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
-    rows = chain([claim.keys], *(context.keys for context in claim.index.contexts))
+    rows = [claim.keys, *claim.index.sentences]
     return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in rows)
 
 
@@ -69,7 +70,9 @@ def _is_common(word: str, response: Response) -> bool:
     if word.isupper() and len(word) <= _COMMON_INITIALS:
         return True
     known = response.language.key(word)
-    return known in english().weekdays or known in english().units or word[:ROOT].lower() in response.roots
+    if known in english().weekdays or known in english().units:
+        return True
+    return any(key.startswith(word[:_ROOT].lower()) for key in chain.from_iterable(response.index.sentences))
 
 
 # Denials
@@ -82,12 +85,11 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
         return None
     about = asked | claim.content
     for place in claim.index.closest(about, _NEAREST):
-        context = claim.index.contexts[place.context]
-        keys, content = context.sentence(place.sentence).keys, frozenset(context.keys[place.sentence])
+        text, content = claim.index.texts[place], frozenset(claim.index.sentences[place])
+        keys = read_sentence(text, claim.response.language).keys
         denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
         # A reason of its own, as in "Yes, since 60 is above the limit", is not what the sentence denies.
         if denies and not asked.isdisjoint(content) and _REASONS.isdisjoint(claim.keys):
-            text = claim.index.text_at(place)
             return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
     return None
 
@@ -102,10 +104,9 @@ def _find_denial_in_other_language(claim: Claim) -> Finding | None:
     words = {key for key in claim.content if not is_number(key)}
     found: Finding | None = None
     for place in claim.index.closest(words, _NEAREST):
-        keys = claim.index.keys_at(place)
-        if claim.index.contexts[place.context].structured or len(words.intersection(keys)) < _ENOUGH * len(words):
+        if len(words.intersection(claim.index.sentences[place])) < _ENOUGH * len(words):
             continue
-        sentence = read_sentence(claim.index.text_at(place), claim.response.language)
+        sentence = read_sentence(claim.index.texts[place], claim.response.language)
         if not _is_denied_on_one_side(claim, sentence):
             return None
         found = found or Finding(kind="negation", response=claim.sentence.text, context=sentence.text, place=place)

@@ -82,10 +82,10 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     if declines and is_unrelated(response.asked, index):
         return declined(sentence.text)
     said = list(filter(is_content, keys))
-    place = None if declines else index.verbatim(sentence, said)
+    place = None if declines else index.verbatim(sentence, said, language)
     if place is not None:
         response.before = keys
-        return Grade(sentence=sentence.text, score=1.0, window=1.0, context=place.context)
+        return Grade(sentence=sentence.text, score=1.0, window=1.0, context=index.context_at(place))
     claim = Claim(sentence, response)
     content = [at for at, key in enumerate(keys) if key in claim.content]
     if not content:

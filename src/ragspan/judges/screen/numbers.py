@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
-from ragspan.judges.screen.contexts import Place
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
 
@@ -37,7 +36,7 @@ def find_absent_number(claim: Claim) -> Finding | None:
         quantities = claim.facts.quantities if claim.is_english else ()
         ours = next((one for one in quantities if one.raw == key and one.kind), None)
         for place in claim.closest[:1] if ours else ():
-            for other in claim.index.facts_at(place).quantities:
+            for other in claim.index.facts(place).quantities:
                 if ours and other.kind == ours.kind:
                     return Finding(kind="number", response=ours.text, context=other.text, place=place)
         if key in claim.absent and _TWO_DIGITS.match(claim.words[at]):
@@ -68,7 +67,7 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     return None
 
 
-def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
+def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
     """Another quantity in a part of a near sentence: with a word around the claim's that those which say the claim's lack."""
     facts, number = claim.facts, claim.facts.parts[quantity.at]
     dates = {one.raw for one in facts.quantities if one.kind in DATES and facts.parts[one.at] == number}
@@ -89,7 +88,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, Place] | None:
             is_clear = not (may_follow and claim.index[quantity.raw]) or around <= reached
             if near.share >= claim.response.enough and is_clear:
                 parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
-    best: tuple[tuple[int, bool], Quantity, Place] | None = None
+    best: tuple[tuple[int, bool], Quantity, int] | None = None
     for words, reached, rivals, place in parts:
         if rivals and all(words - own and own <= reached for own in held):
             other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
@@ -157,11 +156,11 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return False
     if not all(map(_NUMBER.fullmatch, absent)):
         return False
-    held, contexts = list[str](), claim.index.contexts
-    for context, at in dict.fromkeys(
-        (context, at + step) for step in (0, -1, 1) for context, at in claim.resting[:_SENTENCES_NEAR]
-    ):
-        held += contexts[context].keys[at] if 0 <= at < len(contexts[context]) else ()
+    keys, places = (
+        claim.index.sentences,
+        dict.fromkeys(at + step for step in (0, -1, 1) for at in claim.resting[:_SENTENCES_NEAR]),
+    )
+    held = [key for place in places if 0 <= place < len(keys) for key in keys[place]]
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
     own = _values([*claim.keys, *claim.response.question, *claim.response.before])

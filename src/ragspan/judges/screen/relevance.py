@@ -32,7 +32,7 @@ def rate_coverage(
     say the same and not all matter: so the more words there are, the milder it is.
     """
     asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in index.places()]
-    said = [(weight, place, frozenset(index.keys_at(place))) for weight, place in asked]
+    said = [(weight, place, frozenset(index.sentences[place])) for weight, place in asked]
     weights: defaultdict[str, int] = defaultdict(int)
     for weight, _, keys in said:
         for key in keys:
@@ -43,7 +43,7 @@ def rate_coverage(
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
     least_said = max(said, key=lambda one: sum(weights[key] for key in one[2].intersection(missing)), default=None)
-    left_out = index.text_at(least_said[1]) if missing and least_said else ""
+    left_out = index.texts[least_said[1]] if missing and least_said else ""
     return float(value ** (1 - (1 - _MILDEST) * beyond)), left_out
 
 

@@ -38,7 +38,7 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
         return f"It declines, and {UNRELATED}."
     if verdict == "unsupported":
         places = analysis.index.closest(content_of(analysis.language.keys(grade.sentence)))
-        text = next(map(analysis.index.text_at, places), None)
+        text = next((analysis.index.texts[place] for place in places), None)
         closest = f"what comes closest is {quoted(text)}" if text else "no context has a word of it"
         return f"The response says {said}, and {closest}."
     if grade.unsure is not None:
@@ -55,8 +55,8 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
         return f"The response computes {ours}, which makes {found.context}."
     if found.kind == "flag":
         return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
-    name = "the context" if found.place is None else _name_of(found.place.context, analysis)
-    text = "" if found.place is None else quoted(analysis.index.text_at(found.place))
+    name = "the context" if found.place is None else _name_of(analysis.index.context_at(found.place), analysis)
+    text = "" if found.place is None else quoted(analysis.index.texts[found.place])
     if found.context and found.context.lower() != found.response.lower():
         theirs = quoted(found.context)
         if text and theirs != text:
