@@ -17,7 +17,6 @@ from typing import Final
 from ragspan.text.framing import (
     Framing,
     framed_places,
-    frames,
     framings_in,
     head_of_source,
     names_source,
@@ -210,7 +209,7 @@ def _citations(text: str) -> Iterator[tuple[int, int]]:
             yield element.span()
     for group in _GROUP.finditer(text):
         inside = next(filter(None, group.groups()))
-        if _is_source(inside) or frames(inside):
+        if _is_source(inside):
             yield group.span()
     for pattern in _MARKS:
         yield from (match.span() for match in pattern.finditer(text))

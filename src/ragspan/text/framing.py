@@ -72,6 +72,9 @@ class Framing:
         return self._inside.finditer(sentence, at)
 
 
+_framing = cache(Framing)
+
+
 @cache
 def framings_in(spoken: Language | None) -> Sequence[Framing]:
     """The phrases to look for in an answer in this language."""
@@ -101,12 +104,6 @@ def framed_places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[in
         for match in framing.inside(sentence, at):
             yield match.span()
             at = match.end()
-
-
-def frames(text: str) -> bool:
-    """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
-    found = (framing.opening(f"{text.strip()},", 0) for framing in framings_in(None))
-    return any(match is not None and match.end() >= len(text.strip()) for match in found)
 
 
 def names_source(text: str, *, dated: bool) -> bool:
@@ -165,11 +162,6 @@ def _gapped(phrases: Iterable[str]) -> str:
 def _any(*texts: str) -> str:
     phrases = {phrase for text in texts for phrase in text.split("|") if phrase}
     return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in sorted(phrases, key=len, reverse=True))
-
-
-@cache
-def _framing(code: str) -> Framing:
-    return Framing(code)
 
 
 @cache

@@ -65,9 +65,6 @@ class Language:
         whole = "|".join(map(re.escape, [*kept, *denying])) or "(?!)"
         self._pieces = re.compile(rf"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)
 
-    def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
-        return language, (self.code,)
-
     @Lazy
     def neutral_keys(self) -> frozenset[str]:
         """The keys of words that a response may use though no context does."""

@@ -31,7 +31,7 @@ class Finding:
     """What a claim says, and what a context says in its place."""
 
     kind: str
-    """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
+    """`number`, `date`, `unit`, `absent number`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
     response: str  # the claim's words
     context: str = ""  # the context's words; empty where it says nothing of the kind
     place: int | None = None  # the sentence that has the context's side, or comes closest
@@ -153,13 +153,11 @@ class Claim:
 
     def _holds_decade(self, number: str) -> bool:
         """Whether a context has a year of "the 1980s" or "the 80s", or the century of "the 1800s"."""
-        if not number.endswith("0"):
-            return False
-        years = list(filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences)))
         century, is_whole = number[:-_SHORT], number.endswith("00")
         if century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]:
             return True
-        return any(year.startswith(century) and (is_whole or year[2] == number[-2]) for year in years)
+        years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
+        return any(year.startswith(century) and (is_whole or year[2] == number[-2:-1]) for year in years)
 
 
 def _bare(digits: str) -> str:

@@ -88,7 +88,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
             if word in other.own:
                 shared += 1
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
-                if "open" in {word, *said} and facts.has_times and claim.facts.has_times:
+                if "open" in {word, *said} and any(one.kind == "time" for one in facts.quantities):
                     continue  # what is open from nine to five closes at five
                 opposed.append((word, min(said)))
             elif word in other.inherited:

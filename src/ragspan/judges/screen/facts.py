@@ -150,11 +150,6 @@ class Facts:
         return tuple(found)
 
     @Lazy
-    def has_times(self) -> bool:
-        """Whether it has times of the day."""
-        return any(one.kind == "time" for one in self.quantities)
-
-    @Lazy
     def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]

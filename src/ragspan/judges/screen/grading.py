@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
-from ragspan.judges.screen.findings import ALWAYS, FINDERS, find_yes_beside_no
+from ragspan.judges.screen.findings import FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
 from ragspan.text.keys import content_of, is_content, is_number
 from ragspan.text.languages import Language
@@ -100,7 +100,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
     numbers += claim.elsewhere
-    finders = () if declines else [find for name, find in FINDERS.items() if unsure is None or name in ALWAYS]
+    finders = FINDERS.values() if unsure is None else () if declines else [FINDERS["flag"]]
     findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise, permutations
@@ -22,9 +21,6 @@ _SMALL, _ROUNDING = 10, 1e-6
 _WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
-_TERM, _SIGN = r"\d[\d,]*(?:\.\d+)?", r"[+*/x\u00d7\u00f7\u00b7\u2212-]"
-_EQUATION = re.compile(rf"(?<![\w.])({_TERM}\s?%?(?:\s?{_SIGN}\s?{_TERM}\s?%?)+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])")
-_SIGNED = re.compile(rf"({_SIGN})?\s?({_TERM})")
 _COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
 
 
@@ -123,24 +119,6 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
 
 
 # Numbers that follow from others
-
-
-def find_wrong_equation(claim: Claim) -> Finding | None:
-    """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
-    for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
-        total, product, sign, result = 0.0, 0.0, 1.0, float(match[2].replace(",", ""))
-        for operator, digits in _SIGNED.findall(match[1]):
-            number = float(digits.replace(",", ""))
-            if operator in "/\u00f7" and operator:
-                product = product / number if number else math.inf
-            elif operator in {"", "+", "-", "\u2212"}:
-                total, sign, product = total + sign * product, -1.0 if operator in {"-", "\u2212"} else 1.0, number
-            else:
-                product *= number
-        value = (total + sign * product) / (_WHOLE if "%" in match[0] else 1)
-        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[2] else 0.0051):
-            return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
-    return None
 
 
 def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:

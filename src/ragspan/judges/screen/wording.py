@@ -5,7 +5,6 @@ from __future__ import annotations
 from ragspan.judges.judge_protocols import Verdict
 from ragspan.judges.screen.analysis import Analysis
 from ragspan.judges.screen.claims import Finding
-from ragspan.judges.screen.contexts import MAX_CONTEXTS
 from ragspan.judges.screen.grading import UNRELATED, Grade
 from ragspan.text.keys import content_of
 
@@ -51,8 +50,6 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
 def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     """A finding, with the response's words and the context's side by side."""
     ours = quoted(found.response)
-    if found.kind == "equation":
-        return f"The response computes {ours}, which makes {found.context}."
     if found.kind == "flag":
         return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
     name = "the context" if found.place is None else _name_of(analysis.index.context_at(found.place), analysis)
@@ -72,12 +69,9 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
 
 def _name_of(index: int, analysis: Analysis) -> str:
     """Which context it is, counted from 1."""
-    among = len(analysis.record.contexts or ())
-    if among > MAX_CONTEXTS:
-        return "a context"
     if index >= analysis.documents:
         return "the background"
-    return "the context" if among == 1 else f"context {index + 1}"
+    return "the context" if len(analysis.record.contexts or ()) == 1 else f"context {index + 1}"
 
 
 def quoted(text: str) -> str:
