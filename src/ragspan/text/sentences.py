@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain, repeat
+from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ class SentenceReader:
     """
 
     def __init__(self, language: Language) -> None:
-        self._language = language
+        self._language, self._is_english = language, language.code == "en"
         self._keys: dict[str, str] = {}
         """For each chunk its content key; empty for most, which are function words."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
@@ -63,8 +63,11 @@ class SentenceReader:
 
     def content(self, text: str) -> tuple[str, ...]:
         """The content keys of a `readable` sentence."""
-        chunks = text.split() if self._language.code == "en" else self._in_one_form(text).split()
-        keys = tuple(filter(None, map(self._keys.get, chunks, repeat(_SEVERAL))))
+        chunks = text.split() if self._is_english else self._in_one_form(text).split()
+        try:
+            keys = tuple(filter(None, map(self._keys.__getitem__, chunks)))
+        except KeyError:
+            keys = (_SEVERAL,)
         if _SEVERAL in keys:
             keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
         return keys
@@ -84,7 +87,7 @@ class SentenceReader:
 
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""
-        return in_one_form(text) if self._language.code == "en" else _IN_NUMBERS.sub("", text)
+        return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
 
     def _content_of(self, chunk: str) -> list[str]:
         known = self._keys.get(chunk, _SEVERAL)
@@ -119,10 +122,11 @@ def _ends_in(language: Language) -> re.Pattern[str]:
     """Where sentences of a language end: at breaks and full stops, but for abbreviations, initials and its ordinal numbers."""
     abbreviations: dict[int, list[str]] = {}  # an expression that looks behind has one length
     for word in language.abbreviations:
-        abbreviations.setdefault(len(word), []).append(re.escape(word))
-    kept = [f"(?i:{'|'.join(words)})" for words in abbreviations.values()]
-    kept += [r"[A-Z\u00c0-\u00deА-Я]", *([r"\d", r"\d\d"] if language.has_ordinal_points else [])]
-    stop = r"(?<!\.[^\W\d_]\.)" + "".join(rf"(?<!(?<![^\s(\[\"']){word}\.)" for word in kept)
+        abbreviations.setdefault(len(word), []).extend(map(re.escape, (word, word.title())))
+    kept = [rf"\b(?:{'|'.join(words)})" for words in abbreviations.values()]
+    kept += [r"[\s(\[\"'][A-Z\u00c0-\u00deА-Я]", r"^[A-Z]", r"\.[^\W\d_]"]
+    kept += [r"[\s(]\d", r"[\s(]\d\d", r"^\d", r"^\d\d"] if language.has_ordinal_points else []
+    stop = "".join(rf"(?<!{word}\.)" for word in kept)
     return re.compile(
         rf"""[.!?\u2026\n{_BULLETS}{_FULL_STOPS}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
         rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S))"""
@@ -145,21 +149,23 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
     A sentence ends after `.`, `!` or `?` before a space, after the full stops of other scripts, at a line break, and before
     a bullet; not after an abbreviation, an initial or a list number. Each has at least one letter or digit.
     """
-    even = readable(text)  # of the same length: it replaces characters one by one
-    start = _after_markers(even, 0)
-    for end in [*[stop.end() for stop in reader(language).ends.finditer(even)], len(even)]:
-        if end <= start:  # the point of "1."
-            continue
-        bare = even[start:end].strip(_EDGES)
-        if any(map(str.isalnum, bare)) and not (len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)):
-            begins = even.index(bare, start)
-            yield begins, begins + len(bare)
-        start = _after_markers(even, end) if even[end - 1] in _BREAKS else end
+    even, end = readable(text), 0  # of the same length: it replaces characters one by one
+    for sentence in split_sentences(even, language):
+        begins = even.index(sentence, end)
+        end = begins + len(sentence)
+        yield begins, end
 
 
 def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
-    return (text[start:end] for start, end in places_of(text, language))
+    start = _after_markers(text, 0)
+    for end in [*[stop.end() for stop in reader(language).ends.finditer(text)], len(text)]:
+        if end <= start:  # the point of "1."
+            continue
+        bare = text[start:end].strip(_EDGES)
+        if any(map(str.isalnum, bare)) and not (len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)):
+            yield bare
+        start = _after_markers(text, end) if text[end - 1] in _BREAKS else end
 
 
 def content_in(sentences: Iterable[Sentence]) -> frozenset[str]:

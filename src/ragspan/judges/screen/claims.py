@@ -15,9 +15,8 @@ from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 
 _FEW_CLAIMS = 2
-_ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
-"""The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
-one; and the share below which it is not looked at."""
+_ENOUGH, _MOST = 0.6, 0.75
+"""The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer."""
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
 _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
 _SHORT = 2  # digits of an hour, and of a year without its century
@@ -86,7 +85,7 @@ class Claim:
         """The context sentences that it may rest on."""
         content = self.facts.content
         opposites = [(word, other) for word in content for other in english().opposites.get(word, ())]
-        return self.index.near(content, opposites, _LITTLE)
+        return self.index.near(content, opposites, self.response.enough)
 
     @Lazy
     def closest(self) -> list[int]:

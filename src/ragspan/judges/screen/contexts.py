@@ -20,7 +20,7 @@ from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import is_number, readable
 from ragspan.text.languages import Language
 from ragspan.text.limits import characters_read
-from ragspan.text.sentences import Sentence, places_of, read_sentence, reader
+from ragspan.text.sentences import Sentence, read_sentence, reader, split_sentences
 from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
@@ -50,7 +50,7 @@ class Context:
         if structure is not None:
             texts: Iterable[str] = structure[0]
         else:
-            texts = (even[start:end] for start, end in places_of(even, language))
+            texts = split_sentences(even, language)
         found = [(text, keys) for text in texts if (keys := known.content(text))]
         # Tuples of plain values cost the garbage collector nothing.
         self.texts = tuple([text for text, _ in found])
