@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from ragspan.judges.screen.contexts import BEST, Index, Near
 from ragspan.judges.screen.facts import DATES, Facts, english, same
-from ragspan.judges.screen.flags import Topic, read_topics
+from ragspan.judges.screen.flags import Flag, clear_flags
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
@@ -56,12 +56,10 @@ class Response:
         self.before: tuple[str, ...] = ()  # the keys of the claim before, from which a number may follow
 
     @Lazy
-    def topics(self) -> list[Topic]:
-        """What the flags of JSON contexts are about."""
-        contexts = self.index.contexts
-        flags = [flag for context in contexts for flag in context.flags]
-        others = map(frozenset, self.index.sentences)
-        return read_topics(flags, others) if flags else []
+    def flags(self) -> list[tuple[frozenset[str], Flag]]:
+        """Those of JSON contexts."""
+        flags = [flag for context in self.index.contexts for flag in context.flags]
+        return clear_flags(flags, map(frozenset, self.index.sentences)) if flags else []
 
 
 class Claim:

@@ -27,8 +27,8 @@ _AROUND = 3  # words before and after a denial that it may deny
 
 
 def _find_flag(claim: Claim) -> Finding | None:
-    topic = find_conflict(claim.facts, claim.response.topics) if claim.response.topics else None
-    return Finding(kind="flag", response=topic.name, context=topic.statement) if topic else None
+    flag = find_conflict(claim.facts, claim.response.flags) if claim.response.flags else None
+    return Finding(kind="flag", response=flag.name, context=flag.shown) if flag else None
 
 
 # Names

@@ -10,9 +10,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
 from ragspan.text.keys import content_of, key, keys, tokens
@@ -30,13 +29,13 @@ _OPEN = frozenset(map(key, ("whether", "if", "unknown", "unclear", "unspecified"
 """Words of a sentence that leaves something open."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """A key whose value says yes, no, or nothing."""
 
-    name: str  # the words of the key: "Outdoor Seating" for `OutdoorSeating`
-    holds: bool | None
-    keys: frozenset[str]  # those of the statement that it becomes; of null none
+    name: str  # as people write it: "outdoor seating" for `OutdoorSeating`
+    holds: bool
+    shown: str  # what the context says: "Outdoor Seating: false"
+    said: frozenset[str]  # the keys of the statement that it becomes; of null none
 
 
 def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
@@ -69,8 +68,9 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
             room -= len(statement)
             statements += [statement] if statement else []
             if names and not isinstance(truth, str):
-                name = _CAMEL.sub(" ", names[-1])
-                flags.append(Flag(name=name, holds=truth, keys=content_of(keys(statement))))
+                name, held = _CAMEL.sub(" ", names[-1]), content_of(keys(statement))
+                shown = f"{name}: {'null' if truth is None else str(truth).lower()}"
+                flags.append(Flag(" ".join(tokens(name)).lower(), truth is True, shown, held))
     return statements, flags
 
 
@@ -80,50 +80,41 @@ def _spellings(name: str) -> list[str]:
     return [*words, *(one + other for one, other in pairwise(words))]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Topic:
-    """What a flag is about, and whether it holds."""
-
-    name: str  # as people write it: "outdoor seating"
-    words: frozenset[str]  # the keys of its words; a clause that has all of them speaks of the topic
-    holds: bool
-    statement: str  # what the context says: "Outdoor Seating: false"
-
-
-def read_topics(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list[Topic]:
-    """The topics of all flags that say one thing.
+def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list[tuple[frozenset[str], Flag]]:
+    """The flags that say one thing, each with the keys of its name: a clause that has all of them speaks of it.
 
     A name with different values (a list of businesses) is left out, and one of which the contexts speak elsewhere as well, in
     sentences with the keys `others`: a response may follow the other place.
     """
-    names = {flag: [token.lower() for token in tokens(flag.name)] for flag in flags[:MAX_FLAGS]}
-    counts = Counter(word for name in {*map(tuple, names.values())} for word in set(name))
-    named: dict[str, set[Topic]] = {}
-    for flag, name in names.items():
-        words = [word for word in name if counts[word] < _COMMON]
-        statement = f"{flag.name}: {'null' if flag.holds is None else str(flag.holds).lower()}"
-        topic_keys = frozenset(compared(key(word)) for word in words)
-        topic = Topic(name=" ".join(words), words=topic_keys, holds=flag.holds is True, statement=statement)
-        named.setdefault(topic.name, set()).update({topic} if words else ())
-    statements = {flag.keys for flag in flags}
+    flags = flags[:MAX_FLAGS]
+    counts = Counter(word for name in {flag.name for flag in flags} for word in {*name.split()})
+    named: dict[str, set[Flag]] = {}
+    for flag in flags:
+        name = " ".join(word for word in flag.name.split() if counts[word] < _COMMON)
+        named.setdefault(name, set()).add(flag._replace(name=name, said=frozenset()))
+    statements = {flag.said for flag in flags}
     spoken = [said for said in others if said not in statements]
-    clear = [topics.pop() for topics in named.values() if len(topics) == 1]
-    return [topic for topic in clear if not any(topic.words <= said for said in spoken)]
+    clear = [
+        (frozenset(map(compared, keys(name))), same.pop()) for name, same in named.items() if name and len(same) == 1
+    ]
+    return [(words, flag) for words, flag in clear if not any(words <= said for said in spoken)]
 
 
-def find_conflict(facts: Facts, topics: Sequence[Topic]) -> Topic | None:
-    """The first topic of which the sentence says the opposite."""
-    found = (topic for topic in topics for clause in facts.clauses if _says(facts, clause, topic) is (not topic.holds))
-    return next(found, None)
+def find_conflict(facts: Facts, flags: Sequence[tuple[frozenset[str], Flag]]) -> Flag | None:
+    """The first flag of which the sentence says the opposite."""
+    for words, flag in flags:
+        if any(_says(facts, clause, words, flag.name) is (not flag.holds) for clause in facts.clauses):
+            return flag
+    return None
 
 
-def _says(facts: Facts, clause: Clause, topic: Topic) -> bool | None:
-    """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
+def _says(facts: Facts, clause: Clause, words: frozenset[str], name: str) -> bool | None:
+    """True when the clause asserts it, False when it denies it, None when it does neither clearly."""
     said = facts.keys[clause.start : clause.end]
-    places = [said.index(word) for word in topic.words if word in said]
-    if len(places) < len(topic.words):  # "take out" as "takeout", and the other way round
-        words, name = [word.lower() for word in facts.words[clause.start : clause.end]], topic.name.replace(" ", "")
-        places = [at for at in range(len(words)) if name in {words[at], "".join(words[at : at + 2])}]
+    places = [said.index(word) for word in words if word in said]
+    if len(places) < len(words):  # "take out" as "takeout", and the other way round
+        written, joined = [word.lower() for word in facts.words[clause.start : clause.end]], name.replace(" ", "")
+        places = [at for at in range(len(written)) if joined in {written[at], "".join(written[at : at + 2])}]
     if not places:
         return None
     end = max(places) + 1
