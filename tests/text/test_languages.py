@@ -49,10 +49,9 @@ def test_negations_are_known_and_are_no_content(code, sentence):
         ("th", "ผู้ป่วย", ["ผู้ป่", "ป่ว", "วย"]),
         ("zh", "商品购买", ["商", "商品", "品", "品购", "购", "购买", "买"]),
         ("ja", "東京の", ["東", "東京", "京", "京の"]),
-        ("hi", "भारतीय", ["भारती", "भार", "रती", "तीय"]),
     ],
 )
-def test_where_words_are_not_apart_or_change_much_pairs_of_signs_are_compared(code, text, content):
+def test_where_words_are_not_apart_pairs_of_signs_are_compared(code, text, content):
     assert list(filter(is_content, language(code).keys(text))) == content
 
 

@@ -87,10 +87,6 @@ class Language:
     def _parts(self, token: str) -> Sequence[str]:
         if _RUN.match(token):
             return [part for piece in self._pieces.finditer(token) for part in _signs(piece)]
-        cut = self._words.get("cut")
-        if cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
-            found = _pairs(token)  # because endings change: in place of the word, or with it
-            return found if cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
         if "'" in token and self._elides:
             return [part for part in token.partition("'")[::2] if part]
         return (token,)
@@ -272,9 +268,8 @@ def _read(sample: str) -> _Sample:
     codes, speakers = _speakers(main)
     counts = Counter(code for word in words for code in speakers.get(word, ()))
     if main != "latin":
-        return _Sample(
-            letters, main, words, counts, max(codes, key=counts.__getitem__, default="und")
-        )  # the first of equals
+        first = max(codes, key=counts.__getitem__, default="und")  # of equals
+        return _Sample(letters, main, words, counts, first)
     counts["en"] = english
     best = max(counts, key=lambda code: (counts[code], code == "en"))  # English, of equals
     return _Sample(letters, main, words, counts, best if counts[best] >= max(1, _SHARE * len(words)) else None)

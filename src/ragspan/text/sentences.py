@@ -7,13 +7,13 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
-from ragspan.text.keys import WITHOUT_SPACES, content_of, in_one_form, is_content, readable
+from ragspan.text.keys import WITHOUT_SPACES, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.turns import give_turn
 
@@ -166,11 +166,6 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
         if any(map(str.isalnum, bare)) and not (len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)):
             yield bare
         start = _after_markers(text, end) if text[end - 1] in _BREAKS else end
-
-
-def content_in(sentences: Iterable[Sentence]) -> frozenset[str]:
-    """The keys of all of their content words."""
-    return content_of(chain.from_iterable(sentence.keys for sentence in sentences))
 
 
 def _after_markers(text: str, at: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, TOO_MANY_CONTEXTS, Verdict
@@ -20,7 +21,7 @@ from ragspan.text.lazy import Lazy
 from ragspan.text.limits import characters_read
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.text.responses import declines, read_claims
-from ragspan.text.sentences import Sentence, content_in, read_sentence
+from ragspan.text.sentences import Sentence, read_sentence
 
 PASSES, HARDLY = 0.55, 0.2
 """The probability from which on a response or a claim passes, and the one below which a response of some sentences fails."""
@@ -118,7 +119,7 @@ class Analysis:
     def words(self) -> frozenset[str]:
         """The content words of the response's claims; raises a `JudgeError` (`language`) if contexts cannot hold them."""
         _require_comparable(self.languages)
-        return content_in(self._claims)
+        return content_of(chain.from_iterable(claim.keys for claim in self._claims))
 
     @Lazy
     def shared(self) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 
 from ragspan.judges.screen.contexts import BEST, Index, Near
 from ragspan.judges.screen.facts import DATES, Facts, english, same
@@ -80,7 +80,9 @@ class Claim:
 
     @Lazy
     def near(self) -> list[Near]:
-        """The context sentences that it may rest on."""
+        """The context sentences whose clauses and numbers it is compared with; none where no sentence is near enough."""
+        if not self.is_english or self.sentence.text.endswith(":"):
+            return []
         content = self.facts.content
         opposites = [(word, other) for word in content for other in english().opposites.get(word, ())]
         return self.index.near(content, opposites, self.response.enough)
@@ -94,14 +96,7 @@ class Claim:
     def resting(self) -> list[int]:
         """The context sentences from which its numbers may come: the closest, or the first ones where none has a word of it."""
         words = sum(not is_number(key) for key in self.content)
-        return self.closest or (list(islice(self.index.places(), _FIRST)) if words <= _FEW_WORDS else [])
-
-    @Lazy
-    def is_compared(self) -> bool:
-        """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
-        if not self.is_english or self.sentence.text.endswith(":"):
-            return False
-        return bool(self.near) and self.near[0].share >= self.response.enough
+        return self.closest or (list(range(len(self.index.sentences)))[:_FIRST] if words <= _FEW_WORDS else [])
 
     @Lazy
     def restated(self) -> frozenset[str]:

@@ -85,11 +85,7 @@ class Near(NamedTuple):
 
     place: int
     share: float  # of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1
-    among: Index
-
-    @property
-    def facts(self) -> Facts:
-        return self.among.facts(self.place)
+    facts: Facts
 
 
 class Index(dict[str, int]):
@@ -137,10 +133,6 @@ class Index(dict[str, int]):
                         found[word] |= 1 << number
         self.update(found)
 
-    def places(self) -> Iterator[int]:
-        """Of all sentences."""
-        return (place for place, keys in enumerate(self.sentences) if keys)
-
     def context_at(self, place: int) -> int:
         """The index of the context that a sentence, or a window that may begin before it, is in."""
         return bisect_right(self._firsts, place + 2) - 1
@@ -184,7 +176,7 @@ class Index(dict[str, int]):
     def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
 
-        There are none if no sentence can hold the share `least` of them.
+        There are none if no sentence holds the share `least` of them.
         """
         pairs = list(opposites)
         if unknown := {other for _, other in pairs}.difference(self):
@@ -199,7 +191,8 @@ class Index(dict[str, int]):
         planes: list[int] = []
         for word, bits in held.items():
             _count(planes, bits & self._prose, weights[word])
-        return [Near(place, weight / total, self) for weight, place in _best_of(planes, BEST)]
+        best = [(place, weight / total) for weight, place in _best_of(planes, BEST)]
+        return [Near(place, share, self.facts(place)) for place, share in best] if best and best[0][1] >= least else []
 
     def weight(self, word: str) -> int:
         """How much a word counts, in eighths: less, the more sentences have it."""

@@ -53,8 +53,6 @@ class _Match(NamedTuple):
 
 def find_opposition(claim: Claim) -> Finding | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
-    if not claim.is_compared:
-        return None
     enough, fewest = (_ENOUGH, 1) if claim.response.lone else (_NEARLY_ALL, 4)
     for clause in claim.facts.clauses:
         matches = [match for near in claim.near for match in _matches(claim, clause, near)]
@@ -128,7 +126,7 @@ class _Frame(NamedTuple):
 
 def find_exchange(claim: Claim) -> Finding | None:
     """Who does something, where the context says that another does it; or what is first or more, the other way round."""
-    if not claim.is_compared or len(claim.facts.content) > _LONGEST:
+    if not claim.near or len(claim.facts.content) > _LONGEST:
         return None
     if any(one in claim.facts.keys for one in _PIVOTS) and (found := _other_order(claim)) is not None:
         return found

@@ -47,12 +47,11 @@ class EnglishWords:
         sets = {name: _keys(some.split()) for name, some in words.items()}
         self.negations, self.exceptions = sets["negations"], sets["exceptions"]
         """Words that turn the clause in which they stand, and that begin what is excepted: "every day except Monday"."""
-        self.denying = sets["denying"] - {"not"}
-        """Words of denial, exception and duty, which are compared by what they do and are not content."""
-        self.auxiliaries, self.turns = sets["auxiliaries"], sets["turns"]
-        """Forms of "be", "can" and the like; words that begin a clause: "but", "if"."""
+        self.denying, self.auxiliaries = sets["denying"], sets["auxiliaries"]
+        """Words of denial, exception and duty, which are compared by what they do and are not content; forms of "be", "can" and the like."""
+        self.turns, self.months, self.weekdays = sets["turns"], sets["months"], sets["weekdays"]
+        """Words that begin a clause: "but", "if"; names of months and days."""
         self.breaks = self.turns | {"and", "or"} | self.exceptions
-        self.months, self.weekdays = sets["months"], sets["weekdays"]
         self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""

@@ -48,7 +48,7 @@ def find_absent_number(claim: Claim) -> Finding | None:
 
 def find_other_quantity(claim: Claim) -> Finding | None:
     """The first quantity of the claim in whose place the context has another; or two that have changed places."""
-    if not claim.is_compared or not claim.facts.quantities:
+    if not claim.near:
         return None
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
@@ -130,15 +130,11 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     """
     if "=" in claim.sentence.text and _COMPUTED.search(claim.sentence.text):
         return True
-    if not 0 < len(absent) <= _MOST_DERIVED:
+    if not 0 < len(absent) <= _MOST_DERIVED or not all(map(_NUMBER.fullmatch, absent)):
         return False
-    if not all(map(_NUMBER.fullmatch, absent)):
-        return False
-    keys, places = (
-        claim.index.sentences,
-        dict.fromkeys(at + step for step in (0, -1, 1) for at in claim.resting[:_SENTENCES_NEAR]),
-    )
-    held = [key for place in places if 0 <= place < len(keys) for key in keys[place]]
+    sentences = claim.index.sentences
+    places = dict.fromkeys(at + step for step in (0, -1, 1) for at in claim.resting[:_SENTENCES_NEAR])
+    held = [key for place in places for keys in sentences[place : place + 1] for key in keys]
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
     own = _values([*claim.keys, *claim.response.question, *claim.response.before])

@@ -31,7 +31,7 @@ def rate_coverage(
     the question's own, and how well it is grounded. Of few main words a full response has most. Of many it has some, for other words
     say the same and not all matter: so the more words there are, the milder it is.
     """
-    asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in index.places()]
+    asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in range(len(index.sentences))]
     said = [(weight, place, frozenset(index.sentences[place])) for weight, place in asked]
     weights: defaultdict[str, int] = defaultdict(int)
     for weight, _, keys in said:
