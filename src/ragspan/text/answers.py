@@ -14,14 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from ragspan.text.framing import (
-    Framing,
-    framed_places,
-    framings_in,
-    head_of_source,
-    names_source,
-    states_nothing_in,
-)
+from ragspan.text.framing import Framing, framed_places, framings_in, head_of_source, names_source, states_nothing_in
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses

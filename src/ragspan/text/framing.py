@@ -44,7 +44,7 @@ class Framing:
         openings = [*_phrases(words, is_spaced=is_spaced), *(_sourced(words) if words.get("per") else ())]
         self._opening = re.compile(rf"{_EDGES}(?:{'|'.join(openings)})", re.IGNORECASE)
         inside = rf"\s*,?\s+(?:{_any(words.get('per', ''))})\s+(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
-        self._inside = re.compile(inside if words.get("per") else "(?!)", re.IGNORECASE)
+        self.inside = re.compile(inside if words.get("per") else "(?!)", re.IGNORECASE)
         names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
         told = (phrase.translate(NO_LETTERS).split() for name in names for phrase in words.get(name, "").split("|"))
         # Of each phrase the word that is the least common.
@@ -66,10 +66,6 @@ class Framing:
         match = self._opening.match(sentence, at)
         words = match[0].lower().replace(",", " ").split() if match else ()
         return None if any(word in self._negations or word.endswith("n't") for word in words) else match
-
-    def inside(self, sentence: str, at: int) -> Iterator[re.Match[str]]:
-        """The phrases after a place of a sentence that name the source: ", according to the manual,"."""
-        return self._inside.finditer(sentence, at)
 
 
 _framing = cache(Framing)
@@ -101,7 +97,7 @@ def framed_places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[in
         yield match.span()
         at = match.end()
     for framing in spoken:
-        for match in framing.inside(sentence, at):
+        for match in framing.inside.finditer(sentence, at):
             yield match.span()
             at = match.end()
 

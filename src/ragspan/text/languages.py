@@ -230,9 +230,8 @@ def _are_apart(response: _Sample, contexts: Sequence[str]) -> bool:
     """
     there, words = "\n".join(contexts).lower(), set(response.words)
     read = [sample for sample in map(_read, contexts) if sample.script is not None]
-    if response.script is None or not read or 2 * sum(word in there for word in words) >= len(words):
-        return False
-    return all(_differ(response, sample) for sample in read)
+    is_shown = response.script is not None and bool(read) and 2 * sum(word in there for word in words) < len(words)
+    return is_shown and all(_differ(response, sample) for sample in read)
 
 
 def _differ(response: _Sample, context: _Sample) -> bool:
@@ -240,10 +239,9 @@ def _differ(response: _Sample, context: _Sample) -> bool:
     alike = {"han", "kana"} if response.script in {"han", "kana"} else {response.script}
     if sum(context.letters.get(name or "", 0) for name in alike) < _SHARE * sum(context.letters.values()):
         return True
-    first, second, said, held = response.language, context.language, response.counts, context.counts
-    if response.script != "latin" or first is None or second is None or min(said[first], held.get(second, 0)) < _ENOUGH:
-        return False
-    return said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
+    first, second, said, held = response.language or "", context.language or "", response.counts, context.counts
+    is_clear = response.script == "latin" and min(said.get(first, 0), held.get(second, 0)) >= _ENOUGH
+    return is_clear and said[first] > 2 * said.get(second, 0) and held[second] > 2 * held.get(first, 0)
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ from itertools import chain
 from ragspan.judges.screen.contexts import BEST, Index, Near
 from ragspan.judges.screen.facts import DATES, Facts, english, same
 from ragspan.judges.screen.flags import Flag, clear_flags
-from ragspan.text.keys import content_of, is_number
+from ragspan.text.keys import content_of, is_number, key
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
@@ -69,7 +69,7 @@ class Claim:
         self.sentence, self.response, self.index = sentence, response, response.index
         self.keys, self.words, self.is_english = sentence.keys, sentence.words, response.is_english
         self.content = content_of(sentence.keys)
-        self.missing = [at for at, key in enumerate(self.keys) if key in self.content and not self.index[key]]
+        self.missing = [at for at, word in enumerate(self.keys) if word in self.content and not self.index[word]]
         """Places of the content words that no context holds."""
         self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
         """Their keys, but for those of neutral words and of the question."""
@@ -110,10 +110,10 @@ class Claim:
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
         for text in map(self.index.texts.__getitem__, numbered):
-            found.update(_bare(part) for parts in groups if "".join(parts) in text for part in parts)
+            found.update(key(part) for parts in groups if "".join(parts) in text for part in parts)
             for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
                 ends = range(1, len(parts) + 1)
-                found.update(_bare("".join(parts[start:end])) for end in ends for start in range(end))
+                found.update(key("".join(parts[start:end])) for end in ends for start in range(end))
         hours = {number: int(number) for number in numbers if len(number) <= _SHORT and number.isdigit()}
         times = {key for there in keys.values() for key in there if ":" in key} if hours else set()
         found |= {number for number, hour in hours.items() if {f"{hour}:00", f"{hour + 12}:00"} & times}
@@ -150,7 +150,3 @@ class Claim:
             return True
         years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
         return any(year.startswith(century) and (is_whole or year[2] == number[-2:-1]) for year in years)
-
-
-def _bare(digits: str) -> str:
-    return digits.lstrip("0") or "0"

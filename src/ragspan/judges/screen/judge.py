@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
-from ragspan.judges.judge_protocols import (
-    ClaimVerdict,
-    ContextRating,
-    Rating,
-    Vote,
-)
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.screen.analysis import Analysis, share_read
 from ragspan.judges.screen.grading import UNRELATED, probability
 from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage
