@@ -19,12 +19,7 @@ _ALIKE, _MOST_ALIKE = 0.5, 0.7
 _DENIED = 2  # words behind a negation that it is about
 _LONGEST, _REACH = 10, 8
 """Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
-_PIVOTS = {
-    "before": ("before", "after", "then"),
-    "after": ("after", "before", "then"),
-    "than": ("than",),
-    "to": ("to",),
-}
+_PIVOTS = {"before": "before after then", "after": "after before then", "than": "than", "to": "to"}
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(
@@ -182,7 +177,7 @@ def _other_order(claim: Claim) -> Finding | None:
     ours, opposites = claim.facts, english().opposites
     for pivot, near in ((pivot, near) for pivot in _PIVOTS if pivot in ours.keys for near in claim.near):
         theirs = near.facts
-        other = next((word for word in _PIVOTS[pivot] if word in theirs.keys), "")
+        other = next((word for word in _PIVOTS[pivot].split() if word in theirs.keys), "")
         if not other or near.share < (_ALIKE if pivot == "than" else _MOST_ALIKE):
             continue
         said, held = _sides(ours, pivot), _sides(theirs, other)

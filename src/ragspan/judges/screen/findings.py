@@ -101,16 +101,13 @@ def _find_denial_in_other_language(claim: Claim) -> Finding | None:
     """A claim that is denied on one side only beside the nearest context sentence, unless another one that is as near agrees."""
     if claim.is_english or not claim.response.lone:
         return None
-    words = {key for key in claim.content if not is_number(key)}
-    found: Finding | None = None
-    for place in claim.index.closest(words, _NEAREST):
-        if len(words.intersection(claim.index.sentences[place])) < _ENOUGH * len(words):
-            continue
-        sentence = read_sentence(claim.index.texts[place], claim.response.language)
-        if not _is_denied_on_one_side(claim, sentence):
-            return None
-        found = found or Finding(kind="negation", response=claim.sentence.text, context=sentence.text, place=place)
-    return found
+    words, index = {key for key in claim.content if not is_number(key)}, claim.index
+    held = {place: len(words.intersection(index.sentences[place])) for place in index.closest(words, _NEAREST)}
+    near = [place for place, count in held.items() if count >= _ENOUGH * len(words)]
+    sentences = [read_sentence(index.texts[place], claim.response.language) for place in near]
+    if not near or not all(_is_denied_on_one_side(claim, one) for one in sentences):
+        return None
+    return Finding(kind="negation", response=claim.sentence.text, context=sentences[0].text, place=near[0])
 
 
 def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:

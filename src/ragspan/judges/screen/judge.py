@@ -114,15 +114,8 @@ class OverlapJudge:
     async def judge_usefulness(self, record: RagRecord) -> list[ContextRating]:
         """A rating of 1 or 0 for each context: does it share nearly as much with the response as the best one?"""
         shared = self._analysis(record).shared
-        best = f"{max(shared, default=0.0):.0%}"
-        return [
-            ContextRating(
-                index=index,
-                value=float(useful),
-                explanation=f"shares {share:.0%} of the response's words; the best {best}",
-            )
-            for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
-        ]
+        words = f"shares {{:.0%}} of the response's words; the best {max(shared, default=0.0):.0%}"
+        return _ratings(shared, words, list(map(float, are_useful(shared))))
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """For each context the share of the question's words that it holds.
@@ -132,23 +125,16 @@ class OverlapJudge:
         analysis = self._analysis(record)
         analysis.require_question()
         analysis.require_each_context()
-        return [
-            ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
-            for index, share in enumerate(held_shares(analysis.question, analysis.index))
-        ]
+        return _ratings(held_shares(analysis.question, analysis.index), "holds {:.0%} of the question's words")
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""
         analysis = self._analysis(record)
-        explanation = "{:.0%} of its words stand in sentences that the response shares most words with"
         shares = [
             conveyed_share(analysis.words, context) if is_useful else 0.0
             for context, is_useful in zip(analysis.contexts, are_useful(analysis.shared), strict=True)
         ]
-        return [
-            ContextRating(index=index, value=share, explanation=explanation.format(share))
-            for index, share in enumerate(shares)
-        ]
+        return _ratings(shares, "{:.0%} of its words stand in sentences that the response shares most words with")
 
     def _analysis(self, record: RagRecord) -> Analysis:
         """Of the contexts alone; the same for all metrics of a record."""
@@ -165,3 +151,11 @@ class OverlapJudge:
             return Analysis(as_evidence(record, shown), documents=documents)
 
         return session_of(record).get_or_make((self, "evidence"), make)
+
+
+def _ratings(shares: Sequence[float], words: str, values: Sequence[float] | None = None) -> list[ContextRating]:
+    """One for each context, by its share if there are no values."""
+    return [
+        ContextRating(index=index, value=value, explanation=words.format(share))
+        for index, (share, value) in enumerate(zip(shares, values or shares, strict=True))
+    ]

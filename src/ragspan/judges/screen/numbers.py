@@ -132,9 +132,8 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
         return True
     if not 0 < len(absent) <= _MOST_DERIVED or not all(map(_NUMBER.fullmatch, absent)):
         return False
-    sentences = claim.index.sentences
     places = dict.fromkeys(at + step for step in (0, -1, 1) for at in claim.resting[:_SENTENCES_NEAR])
-    held = [key for place in places for keys in sentences[place : place + 1] for key in keys]
+    held = [key for place in places for keys in claim.index.sentences[place : place + 1] for key in keys]
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
     own = _values([*claim.keys, *claim.response.question, *claim.response.before])
