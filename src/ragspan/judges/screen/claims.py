@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from ragspan.judges.screen.contexts import BEST, Index, Near
 from ragspan.judges.screen.facts import DATES, Facts, english, same
@@ -25,8 +25,7 @@ _MOST_PLACES = 8  # sentences with a number that are looked through for what it 
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What a claim says, and what a context says in its place."""
 
     kind: str

@@ -6,9 +6,9 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from ragspan.text.keys import is_content, is_number, key
 from ragspan.text.lazy import Lazy
@@ -90,23 +90,21 @@ def _keys(words: Iterable[str]) -> frozenset[str]:
     return frozenset(map(key, words))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quantity:
+class Quantity(NamedTuple):
     """One number, date or time."""
 
     at: int  # place of the number among the words
     end: int
     text: str  # as it is written, with its unit or the word after it
     kind: str  # what it measures: "days", "dollars", one of `DATES`; empty for a count
+    raw: str  # the key of the number itself
     value: float = 0.0  # in the base unit of its kind; below 0 for a version or an address
     size: float = 1.0  # how many of the base unit its unit is
-    raw: str  # the key of the number itself
     about: bool = False  # "about 1,500"
     nouns: frozenset[str] = frozenset()  # keys of the next content words: what is counted
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """Words with one predicate."""
 
     start: int
@@ -144,7 +142,7 @@ class Facts:
             ):
                 found.pop()  # "2 h 15 min"
                 whole, text = last.value + quantity.value, f"{last.text} {quantity.text}"
-                quantity = replace(quantity, at=last.at, text=text, value=whole)
+                quantity = quantity._replace(at=last.at, text=text, value=whole)
             found += [] if quantity is None else [quantity]
         return tuple(found)
 

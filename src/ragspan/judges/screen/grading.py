@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
@@ -36,8 +36,7 @@ _SLOPE = 5.3  # fitted with `Language.middle` by `benchmarks/agreement.py`
 EMPTY = 0.07  # the score of a sentence of which nothing is there
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Grade:
+class Grade(NamedTuple):
     """What the contexts hold of one sentence."""
 
     sentence: str
