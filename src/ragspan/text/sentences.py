@@ -163,7 +163,9 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
         if end <= start:  # the point of "1."
             continue
         bare = text[start:end].strip(_EDGES)
-        if any(map(str.isalnum, bare)) and not (len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)):
+        if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (
+            len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)
+        ):
             yield bare
         start = _after_markers(text, end) if text[end - 1] in _BREAKS else end
 

@@ -110,6 +110,10 @@ RIGHT = [
     ("Price?", "Der Preis beträgt 49,90 Euro.", "Der Preis beträgt 49.90 Euro."),
     ("IBAN?", "The IBAN is DE89 3704 0044 0532 0130 00.", "The IBAN is DE89370400440532013000."),
     ("When open?", "Mon to Fri 9 to 5, Sat 10 to 2.", "On Saturday it is open from 10 to 2."),
+    ("Weight?", "The bag weighs 23 kg.", "The bag weighs about 50 pounds."),
+    ("Smoke?", "Smoking is prohibited in all rooms.", "You can't smoke in the rooms."),
+    ("Parcels?", "Parcels over 20 kg are not accepted.", "Only parcels up to 20 kg are accepted."),
+    ("Until when?", "The offer ends on 5 May 2026.", "The offer ends on 5/5/26."),
 ]
 NOT_RIGHT = [
     (

@@ -49,8 +49,7 @@ class Analysis:
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
         self.question = frozenset(read_sentence(readable(question), self.language).keys)
-        self.contexts = tuple([read_context(text, self.languages.contexts) for text in texts])
-        self.index = Index(self.contexts, self.documents)
+        self.index = Index([read_context(text, self.languages.contexts) for text in texts], self.documents)
         said = self.question.union(*[claim.keys for claim in self._claims])
         opposites = english().opposites if self.language.code == "en" else {}
         self.index.look_up(said.union(*[opposites[word] for word in opposites.keys() & said]))

@@ -49,12 +49,10 @@ class Context:
             texts: Iterable[str] = structure[0]
         else:
             texts = split_sentences(even, language)
-        found = [(text, keys) for text in texts if (keys := known.content(text))]
+        read = [(text, keys) for text in texts if (keys := known.content(text))]
         # Tuples of plain values cost the garbage collector nothing.
-        self.texts = tuple([text for text, _ in found])
-        """Its sentences with content, as they are written."""
-        self.keys = tuple([keys for _, keys in found])
-        """The keys of the content words of each, in order."""
+        self.texts, self.keys = tuple([text for text, _ in read]), tuple([keys for _, keys in read])
+        """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
 
     def facts(self, index: int) -> Facts:
         """A sentence of English taken apart, which is kept as long as the context is."""

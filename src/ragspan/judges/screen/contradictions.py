@@ -56,7 +56,8 @@ def find_opposition(claim: Claim) -> Finding | None:
         best = max(matches, key=lambda match: match[:2])
         if not (best.disagrees and best.is_clear) or best.share < (enough if best.opposed else enough + _SURER):
             continue
-        if any(  # another clause that fits as well agrees
+        said = {*claim.facts.keys, *best.near.facts.keys}
+        if (not best.opposed and "only" in said) or any(  # another clause that fits as well agrees
             not match.disagrees
             and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches

@@ -30,7 +30,7 @@ _FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
 _LARGE = 1e6
-_COINS = ({"cents", "euros"}, {"cents", "dollars"}, {"pence", "pounds sterling"})
+_COINS = ({"cents", "euros"}, {"cents", "dollars"}, {"pence", "pounds sterling"}, {"pounds sterling", "grams"})
 _CODES = frozenset({"EUR", "USD", "GBP", "CHF"})
 _SYMBOLS = frozenset({"%", "h", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
 DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
@@ -271,9 +271,11 @@ def same(one: Quantity, other: Quantity) -> bool:
     """True where both say the same amount of the same."""
     if min(one.value, other.value) < 0 and not (one.kind and other.kind):  # a version, an address
         return one.raw == other.raw
-    if {one.kind, other.kind} in _COINS:
-        amounts = [each.value * (1 if each.kind in {"cents", "pence"} else 100) for each in (one, other)]
-        return math.isclose(*amounts, rel_tol=_EXACT)
+    kinds = {one.kind, other.kind}
+    if kinds in _COINS:
+        whole, near = (453.6, _CONVERTED) if "grams" in kinds else (100, _EXACT)  # of weight
+        amounts = [each.value * (1 if each.kind in {"cents", "pence", "grams"} else whole) for each in (one, other)]
+        return math.isclose(*amounts, rel_tol=near)
     if one.kind in DATES or other.kind in DATES or one.kind != other.kind:
         return one.raw == other.raw and (one.kind == other.kind or not one.kind or not other.kind)
     if one.value == other.value and not one.kind and "." in one.raw and "." in other.raw:

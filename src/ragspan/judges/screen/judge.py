@@ -132,7 +132,7 @@ class OverlapJudge:
         analysis = self._analysis(record)
         shares = [
             conveyed_share(analysis.words, context) if is_useful else 0.0
-            for context, is_useful in zip(analysis.contexts, are_useful(analysis.shared), strict=True)
+            for context, is_useful in zip(analysis.index.contexts, are_useful(analysis.shared), strict=True)
         ]
         return _ratings(shares, "{:.0%} of its words stand in sentences that the response shares most words with")
 

@@ -32,17 +32,18 @@ def rate_coverage(
     say the same and not all matter: so the more words there are, the milder it is.
     """
     asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in range(len(index.sentences))]
-    said = [(weight, place, frozenset(index.sentences[place])) for weight, place in asked]
+    said = [(weight, place, dict.fromkeys(index.sentences[place])) for weight, place in asked]
     weights: defaultdict[str, int] = defaultdict(int)
     for weight, _, keys in said:
         for key in keys:
             weights[key] += weight
-    main = sorted(sorted(weights), key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]  # ties in a fixed order
+    main = sorted(weights, key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
-    least_said = max(said, key=lambda one: sum(weights[key] for key in one[2].intersection(missing)), default=None)
+    lost = {key: weights[key] for key in missing}
+    least_said = max(said, key=lambda one: sum([lost[key] for key in one[2] if key in lost]), default=None)
     left_out = index.texts[least_said[1]] if missing and least_said else ""
     return float(value ** (1 - (1 - _MILDEST) * beyond)), left_out
 
