@@ -44,7 +44,8 @@ class Framing:
         openings = [*_phrases(words, is_spaced=is_spaced), *(_sourced(words) if words.get("per") else ())]
         self._opening = re.compile(rf"{_EDGES}(?:{'|'.join(openings)})", re.IGNORECASE)
         inside = rf"\s*,?\s+(?:{_any(words.get('per', ''))})\s+(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
-        self.inside = re.compile(inside if words.get("per") else "(?!)", re.IGNORECASE)
+        self.inside = re.compile(inside, re.IGNORECASE)  # ", according to the manual,"
+        self.leading = [f" {phrase} " for phrase in words.get("per", "").split("|") if phrase]  # how those begin
         names = ("framing", "interjections", "self", "presenting", "courtesies", "sources")
         told = (phrase.translate(NO_LETTERS).split() for name in names for phrase in words.get(name, "").split("|"))
         # Of each phrase the word that is the least common.
@@ -96,7 +97,8 @@ def framed_places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[in
             break
         yield match.span()
         at = match.end()
-    for framing in spoken:
+    lowered = sentence.lower()
+    for framing in (one for one in spoken if any(map(lowered.__contains__, one.leading))):
         for match in framing.inside.finditer(sentence, at):
             yield match.span()
             at = match.end()

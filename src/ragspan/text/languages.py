@@ -197,11 +197,6 @@ class Languages:
     contexts: Language
     are_comparable: bool = True  # whether words of the response can be looked for in the contexts
 
-    @property
-    def apart(self) -> str:
-        """For messages: which two languages they are."""
-        return f"the response is in {self.response.name} and the contexts are in {self.contexts.name}"
-
 
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
     """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
@@ -218,7 +213,7 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     found = said if not read else read[0] if said is None else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
     if found is None:
         words = dict.fromkeys(word for text in [response, question, *heads] for word in text[:_HEAD].split())
-        is_plain = all(sign.isascii() for sign in response if sign.isalpha())
+        is_plain = all(sign.isascii() for sign in response[:_SAMPLE] if sign.isalpha())
         found = guess(" ".join(words), enough=_FEW) or (ENGLISH if is_plain else UNKNOWN)
     return Languages(found, found)
 

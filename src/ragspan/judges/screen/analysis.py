@@ -151,7 +151,8 @@ class Analysis:
 
 def _require_comparable(languages: Languages) -> None:
     if not languages.are_comparable:
-        raise JudgeError(LANGUAGE, f"{languages.apart}, and the embedded judge compares words")
+        apart = f"the response is in {languages.response.name} and the contexts are in {languages.contexts.name}"
+        raise JudgeError(LANGUAGE, f"{apart}, and the embedded judge compares words")
 
 
 def share_read(record: RagRecord) -> float:
