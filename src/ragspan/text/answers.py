@@ -135,7 +135,7 @@ _MARKS = (
     ),
     re.compile(r"\s{0,2}(?:\ue200)?cite\W?turn\d\w{1,20}", re.IGNORECASE),
     re.compile(r"\s{1,2}\(\d{1,2}\)(?=[.!?]?\s*$|[.!?]\s)|(?<=[.!?])\s{1,2}\(\d{1,2}\)(?=\s)", re.MULTILINE),
-    re.compile(r"(?:https?://|www\.)[^\s<>\[\]()]{1,400}", re.IGNORECASE),
+    re.compile(r"[hw](?:ttps?://|ww\.)[^\s<>\[\]()]{1,400}", re.IGNORECASE),
 )
 """Numbers in brackets and above the line, dagger marks, addresses."""
 _LINK = re.compile(
@@ -159,6 +159,7 @@ def _sources(text: str) -> Iterator[tuple[int, int]]:
     """Lists of sources, lines that name one, and the texts of footnotes."""
     in_list, at = False, 0
     for line in text.splitlines(keepends=True):
+        give_turn()
         bare = line.strip()
         if bare:
             head, mark = head_of_source(bare), _LIST_LINE.match(bare)
