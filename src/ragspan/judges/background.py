@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ragspan.judges.selection import select
 from ragspan.records import Background, BackgroundKind, RagRecord, RetrievedContext
-from ragspan.text.selection import select
 
 MAX_SHOWN = 8_000
 """Characters of background that a judge gets."""

@@ -7,6 +7,14 @@ import pytest
 import ragspan
 
 RIGHT = [
+    ("How long does it take?", "The trip takes 2 hours and 15 minutes.", "It takes 135 minutes."),
+    ("How long?", "The film takes two and a half hours.", "The film takes 150 minutes."),
+    ("How long?", "The warranty is one and a half years.", "The warranty lasts 18 months."),
+    (
+        "What is two months' rent?",
+        "The monthly rent is $1,450. The security deposit is $2,900.",
+        "Two months' rent is $2,900.",
+    ),
     (
         "What does a three-day trip pay?",
         "The allowance is EUR 28 for a full day and EUR 14 for the day of arrival and the day of departure.",
@@ -116,6 +124,9 @@ RIGHT = [
     ("Until when?", "The offer ends on 5 May 2026.", "The offer ends on 5/5/26."),
 ]
 NOT_RIGHT = [
+    ("Is parking free?", "Opening hours: Monday to Friday.", "Yes, parking is free."),
+    ("Can I bring my dog on the train?", "Small dogs in a carrier travel free.", "Dogs are not allowed on the train."),
+    ("Is the cake gluten free?", "The cake is made of wheat flour and eggs.", "Yes, the cake is gluten free."),
     (
         "Return window?",
         "Returns are accepted within 30 days of delivery. Items must be unused. It has a 14-inch display.",

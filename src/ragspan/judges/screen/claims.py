@@ -29,7 +29,7 @@ class Finding(NamedTuple):
     """What a claim says, and what a context says in its place."""
 
     kind: str
-    """`number`, `date`, `unit`, `absent number`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
+    """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
     response: str  # the claim's words
     context: str = ""  # the context's words; empty where it says nothing of the kind
     place: int | None = None  # the sentence that has the context's side, or comes closest

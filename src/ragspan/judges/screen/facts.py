@@ -132,17 +132,14 @@ class Facts:
         for at, word in enumerate(self.keys):
             may_be_one = (is_number(word) or word in english().dated) and (not found or at >= found[-1].end)
             quantity = self._quantity(at) if may_be_one else None
-            last = found[-1] if found else None
-            if (
-                quantity
-                and last
-                and quantity.at == last.end
-                and quantity.kind == last.kind
-                and quantity.size < last.size
-            ):
-                found.pop()  # "2 h 15 min"
-                whole, text = last.value + quantity.value, f"{last.text} {quantity.text}"
-                quantity = quantity._replace(at=last.at, text=text, value=whole)
+            if quantity is not None and found:
+                last, joint = found[-1], self.keys[found[-1].end : quantity.at]
+                is_half = quantity.raw == "0.5" and joint == ("and", "a") and not last.kind  # "two and a half hours"
+                if is_half or (joint in {(), ("and",)} and quantity.kind == last.kind and quantity.size < last.size):
+                    found.pop()  # "2 h 15 min"
+                    whole = last.value * (quantity.size if is_half else 1) + quantity.value
+                    text = " ".join(self.words[last.at : quantity.end])
+                    quantity = quantity._replace(at=last.at, text=text, value=whole)
             found += [] if quantity is None else [quantity]
         return tuple(found)
 
@@ -223,7 +220,8 @@ class Facts:
             kind = "month"
         if kind:
             return Quantity(at=at, end=at + 1, text=written, kind=kind, raw=word)
-        if not is_number(word) and (word != "one" or self._key(at + 1) not in known.units):
+        is_counted = self._key(at + 1) in known.units or self.keys[at + 1 : at + 4] == ("and", "a", "0.5")
+        if not is_number(word) and (word != "one" or not is_counted):
             return None
         raw = "1" if word == "one" else word
         about = not _ABOUT.isdisjoint(map(str.lower, self.words[max(0, at - 2) : at]))

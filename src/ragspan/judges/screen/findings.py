@@ -11,7 +11,7 @@ from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
-from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity
+from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
@@ -121,6 +121,7 @@ def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:
 
 
 FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
+    "equation": find_wrong_equation,
     "flag": _find_flag,
     "other number": find_other_quantity,
     "absent number": find_absent_number,

@@ -24,6 +24,7 @@ from ragspan.turns import give_turn
 
 DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"
+ASKED = "most of it stands in the question alone"
 UNRELATED = "the contexts have hardly a word of the question"
 
 _SEARCHED = 0.1  # what a sentence of a short response gains in which nothing is found: its other words are paraphrase
@@ -99,14 +100,18 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
     numbers += claim.elsewhere
-    finders = FINDERS.values() if unsure is None else () if declines else [FINDERS["flag"]]
+    finders = FINDERS.values() if unsure is None else () if declines else [FINDERS["equation"], FINDERS["flag"]]
     findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
     response.before = keys
     # A word that no context holds counts if it is neutral, and half if it is in the question.
-    for key in [keys[at] for at in claim.missing]:
+    missing = [keys[at] for at in claim.missing]
+    own = held + sum(key in claim.restated for key in missing)
+    for key in missing:
         held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.question)
+    if 2 * own < len(content) <= 2 * held and not response.question.isdisjoint(missing):
+        unsure = unsure or ASKED
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
     window = held / len(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise, permutations
@@ -22,6 +23,10 @@ _WHOLE = 100.0  # per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
+_TERM = r"\d[\d,]*(?:\.\d+)?"
+_EQUATION = re.compile(
+    rf"(?<![\w.])({_TERM}(?:\s?[+*/x\u00d7\u00f7\u00b7\u2212-]\s?{_TERM})+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])"
+)
 
 
 def find_absent_number(claim: Claim) -> Finding | None:
@@ -55,7 +60,8 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
         is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
-        if not is_asked and (
+        is_product = any(rival.value * number == quantity.value for number in _values(claim.keys) if number > 1)
+        if not (is_asked or is_product) and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
@@ -119,6 +125,22 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
 
 
 # Numbers that follow from others
+
+
+def find_wrong_equation(claim: Claim) -> Finding | None:
+    """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
+    for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
+        value, result = 0.0, float(match[2].replace(",", ""))
+        for sign, term in re.findall(r"([+\u2212-]?)\s?([^+\u2212-]+)", match[1].replace(",", "")):
+            factors = re.split(r"\s?([*/x\u00d7\u00f7\u00b7])\s?", f"1*{term.strip()}")
+            powers = [-1 if mark in "/\u00f7" else 1 for mark in factors[1::2]]
+            numbers = zip(map(float, factors[2::2]), powers, strict=True)
+            value += (1 if sign in {"", "+"} else -1) * math.prod(
+                number**power if number else 0 for number, power in numbers
+            )
+        if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[2] else 0.0051):
+            return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
+    return None
 
 
 def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:

@@ -52,6 +52,8 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     ours = quoted(found.response)
     if found.kind == "flag":
         return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
+    if found.kind == "equation":
+        return f"The response computes {ours}, which makes {found.context}."
     name = "the context" if found.place is None else _name_of(analysis.index.context_at(found.place), analysis)
     text = "" if found.place is None else quoted(analysis.index.texts[found.place])
     if found.context and found.context.lower() != found.response.lower():

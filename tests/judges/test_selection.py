@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.text.selection import select
+from ragspan.judges.selection import select
 
 FILLER = [
     f"Section {place} tells of weather, of rivers and of the harbour in the usual words. " for place in range(400)
