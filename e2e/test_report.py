@@ -113,7 +113,7 @@ def test_answers_without_a_label_are_chosen_by_the_filter(opened, tmp_path):
     page = opened(tmp_path / "report.html").page
 
     assert shown_rows(page) == [1]
-    choice(page, "column").select_option(label="without a label")
+    choice(page, "column").select_option(label="without a label or score")
     assert shown_rows(page) == [3]
     assert choice(page, "value").locator("option").all_inner_texts() == ["any", "a (1)"]
 

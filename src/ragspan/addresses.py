@@ -31,7 +31,10 @@ def secrets_in_url(url: str) -> Iterator[str]:
     username, password = parts.username or "", parts.password or ""
     segments = [part for part in parts.path.split("/") if not _PLAIN.fullmatch(part)]
     values = [value for _, value in parse_qsl(parts.query)]
-    for secret in (username, password, *segments, parts.query, *values, parts.fragment):
+    named = (
+        "" if password and _PLAIN.fullmatch(username) else username
+    )  # such a name is no secret, and stands in other words
+    for secret in (named, password, *segments, parts.query, *values, parts.fragment):
         yield from (secret, unquote(secret))
     if username or password:
         yield basic(unquote(username), unquote(password)).removeprefix("Basic ")

@@ -71,7 +71,7 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
     holds_scores = False
     clock: Callable[[], float] = time.monotonic
     dropped: int = field(default=0, init=False)
-    """Alerts that could not be told."""
+    """Alerts that reached nobody."""
 
     def __post_init__(self) -> None:
         _ON_ALERT.check("on_alert or RAGSPAN_ALERT_WEBHOOK", self.on_alert)
@@ -158,6 +158,6 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
     def _drop(self, error: BaseException) -> None:
         self.dropped += 1
         # An address may hold a secret, and an error of the user's function anything.
-        whom = "on_alert" if callable(self.on_alert) else urllib.parse.urlsplit(self.on_alert).hostname
+        whom = "on_alert" if callable(self.on_alert) else urllib.parse.urlsplit(self.on_alert).netloc.rpartition("@")[2]
         why = str(error) if isinstance(error, OSError) and not callable(self.on_alert) else type(error).__name__
-        self._log.report("alert", "an alert could not be told to %s: %s", whom, why)
+        self._log.report("alert", "an alert did not reach %s: %s", whom, why)

@@ -25,7 +25,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """The parts of `host:port`, or of `[host]:port` with an IPv6 address; raises a `ConfigurationError` for anything else."""
     host, colon, port = address.rpartition(":")
     if not (colon and port.isdecimal() and int(port) < 2**16):
-        raise ConfigurationError(f"the address {address!r} should be like 127.0.0.1:8080")
+        raise ConfigurationError(f"the address {address!r} should have a host and a port, as in 127.0.0.1:PORT")
     return host.strip("[]"), int(port)
 
 

@@ -101,5 +101,5 @@ def assert_scores(
         raise TableError(f"{counted(evaluation.bad_row_count, 'record')} cannot be evaluated; the first is {bad[0]}")
     failed = [result for result in check_gates(evaluation, gates, min_scored=min_scored) if result.trouble]
     if failed:
-        lines = [line for result in failed for line in (result.trouble, *lowest(evaluation, result.gate.metric))]
+        lines = [line for result in failed for line in (result.trouble, *lowest(evaluation, result.gate))]
         raise AssertionError("\n".join(dict.fromkeys(filter(None, lines))))

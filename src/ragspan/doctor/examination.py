@@ -185,7 +185,8 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         sink.shutdown(seconds * _SHUTTING_DOWN)
     if not is_out or dropped:
         found = f"the broker did not accept a record ({', '.join(dropped) or 'no reply in time'}){last}"
-        advice = "check the address and the credentials in RAGSPAN_SINK, and whether the stream is full"
+        advice = "check the address and the credentials in RAGSPAN_SINK"
+        advice += "" if "violation" in last.lower() else ", and whether the stream is full"
         yield Finding("sink", "sink_refuses", "failed", found, advice)
         return
     found = f"the broker accepted a record, record_id {record.record_id}"

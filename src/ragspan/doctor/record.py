@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 NAME = "ragspan doctor"
 DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
 _SCORING, _WAITING, _SENDING, _SHUTTING_DOWN = 0.5, 0.85, 0.25, 0.05  # shares of the time
+_OTHER_RUNS = "tool_has_other_runs"
 _SLOW = "it is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit"
 _ADVICE = {
     "timeout": _SLOW,
@@ -103,13 +104,13 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 pass  # a span may be on its way; what was refused will not be taken in a moment
             by_tools = [_tool_finding(writer, complaints) for writer in writers]
             engine.shutdown(seconds * _SHUTTING_DOWN)
-    found = [_judge_finding(judge.name, result, scored_in)]
+    found = [] if isinstance(result, Dropped) else [_judge_finding(judge.name, result, scored_in)]
     found += [endpoint_finding(exchange, complaints) for exchange in exchanges]
     found += [_scored(result, complaints), *by_tools]
     if any(each.state == "failed" for each in found):  # which says why the record does not arrive
         return found
     if not is_sent:
-        return [*found, _not_sent(settings)]
+        return found if any(each.code == _OTHER_RUNS for each in found) else [*found, _not_sent(settings)]
     return [*found, _arrived(record, result.span if isinstance(result, ScoredRecord) else None, root)]
 
 
@@ -199,10 +200,10 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
     return exporter
 
 
-def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:
+def _judge_finding(judge: str, result: ScoredRecord | None, seconds: float) -> Finding:
     """What the record shows of the judge; one finding for all metrics, which have one judge."""
-    if not isinstance(result, ScoredRecord):
-        return Finding("judge", "judge_not_asked", "skipped", f"{judge} was not asked, or did not answer in time")
+    if result is None:
+        return Finding("judge", "judge_not_asked", "skipped", f"{judge} did not answer in time")
     outcomes = result.outcomes
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
     if failures and not any(isinstance(outcome, Score) for outcome in outcomes.values()):
@@ -259,7 +260,14 @@ def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
     if stats.delivered and not lost and not stats.waiting:
         found = f"{writer.name} accepted {counted(stats.delivered, 'score')}"
         return Finding("record", "tool_took_scores", "ok", found)
-    reasons = ", ".join(lost) or (complaints[-1] if complaints else "no reply in time")
+    if not writer.needs_span and set(lost) == {"no_span"}:
+        found = f"{writer.name} gets scores on the runs of its own tracer, and the doctor's record is not one of them"
+        return Finding(
+            "record", _OTHER_RUNS, "skipped", found, "ask your application something, and look at that run there"
+        )
+    reasons = ", ".join(lost).replace("no_span", "no_span, its trace is not sampled") or (
+        complaints[-1] if complaints else "no reply in time"
+    )
     found = f"{writer.name} did not accept the scores: {reasons}"
     advice = f"check its address and credentials: {DOCS}/tracing-tools.md; the span has to go there, too"
     return Finding("record", "tool_refused_scores", "failed", found, advice)

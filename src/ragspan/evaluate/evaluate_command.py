@@ -22,7 +22,7 @@ from ragspan.evaluate.label_agreement import MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
 from ragspan.evaluate.rows import ResultFile, partial_of, replacing, require_apart, require_jsonl
 from ragspan.evaluate.scoring import evaluate, metrics_of
-from ragspan.evaluate.sources import KEY, StoredAnswer, add_rows, data_set_of, row_of, stored_answers
+from ragspan.evaluate.sources import BAD, GOOD, KEY, StoredAnswer, add_rows, data_set_of, row_of, stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics.metric_catalogue import require_known
 from ragspan.outcomes import ScoredRecord
@@ -148,7 +148,8 @@ def agree_with_labels(options: Namespace) -> int:
     evaluation = evaluate(options.data, metrics, **columns, judge_share=1.0, progress=True)
     _tell_bad_rows(evaluation)
     if not evaluation.labels:
-        raise TableError(f"no row of {options.data} has a label that says good or bad")
+        words = ", ".join(sorted(GOOD | BAD))
+        raise TableError(f"no row of {options.data} has a label that says good or bad; labels are: {words}")
     found = agreement(evaluation, with_all=options.metrics is not None)
     rows = evaluation.rows + evaluation.bad_row_count
     print_parts([headline(evaluation), f"{len(evaluation.labels):,} of {rows:,} rows have a label"])

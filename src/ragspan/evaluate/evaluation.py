@@ -22,7 +22,7 @@ from rich.text import Text
 
 from ragspan.arguments import counted
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
-from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts
+from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts, reason_of
 from ragspan.judge_when import JudgeShare
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, Score
 from ragspan.telemetry.console import outcome_line, text_lines
@@ -31,7 +31,7 @@ from ragspan.telemetry.semconv import DIMENSION_OTHER
 from ragspan.usage import Usage
 
 _WORST_KEPT, _WORST_SHOWN = 20, 3
-_BAD_ROWS_KEPT = 10_000
+_BAD_ROWS_KEPT, _ROWS_NAMED = 10_000, 10
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -50,6 +50,8 @@ class Evaluation:
     bad_row_count: int = 0
     failures: dict[str, str] = field(default_factory=dict)
     """What failures said, by their type: the first of each."""
+    not_scored: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """The first ten rows without a score, by metric and reason."""
     labelled: int = 0
     """Rows that pass or fail at least one metric; by the embedded judge, where another is asked about a share of the rows."""
     failing: int = 0
@@ -109,6 +111,9 @@ class Evaluation:
             self.usage += outcome.usage or Usage()
             if isinstance(outcome, MetricFailure):
                 self.failures.setdefault(outcome.error_type, outcome.message)
+            if not isinstance(outcome, Score):
+                first = self.not_scored.setdefault(metric, {}).setdefault(reason_of(outcome), [])
+                first += [done.row] if len(first) < _ROWS_NAMED else []
 
     @cached_property
     def summary(self) -> Mapping[str, MetricSummary]:
@@ -158,7 +163,7 @@ class Evaluation:
             reasons["unreadable"] = self.bad_row_count
         said = {reason: f" ({self.failures[reason]})" for reason in reasons if self.failures.get(reason)}
         listed = [f"{reason} {count:,}{said.get(reason, '')}" for reason, count in reasons.most_common()]
-        return ", ".join(listed) or "the table has no rows"
+        return ", ".join(listed) or "there are no answers"
 
     def worst_by(self, metric: str) -> list[EvaluatedRow]:
         """The twenty rows with the lowest scores of this metric, the lowest first, and of equals the earlier row."""
@@ -228,15 +233,26 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     yield from share_lines(evaluation)
     if with_worst and (evaluation.failing or evaluation.judge_share):
         yield from _worst(evaluation)
+    yield from _without_verdict(evaluation)
+    yield headline(evaluation)
+
+
+def _without_verdict(evaluation: Evaluation) -> Iterator[str]:
     for one in evaluation.summary.values():
         if one.unlabelled:
             yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
         if one.not_scored:
-            yield f"{one.metric}: not scored: {named_counts(one.not_scored)}"
+            first = evaluation.not_scored[one.metric]
+            named = (
+                f"{reason} {count:,} (row {', '.join(map(str, first[reason]))}{', ...' * (count > _ROWS_NAMED)})"
+                for reason, count in one.not_scored.items()
+            )
+            yield f"{one.metric}: not scored: {', '.join(named)}"
+    if evaluation.not_scored:
+        yield "What the reasons mean: docs/metrics.md#when-there-is-no-score"
     ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
     if ranks:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
-    yield headline(evaluation)
 
 
 def _worst(evaluation: Evaluation) -> Iterator[Text | str]:
@@ -274,16 +290,18 @@ def text_table(*headings: str) -> Table:
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in headings:
         is_left = heading in {"metric", headings[0]}
-        found.add_column(heading, justify="left" if is_left else "right", no_wrap=heading == "metric", overflow="fold")
+        found.add_column(heading, justify="left" if is_left else "right", no_wrap=not is_left, overflow="fold")
     return found
 
 
 def share_lines(evaluation: Evaluation) -> list[str]:
     """Whose the figures of the table are, and what the judge says that was asked about a share of the rows; else nothing."""
     shared = {one.metric: one.asked for one in evaluation.summary.values() if one.asked is not None}
+    if (share := evaluation.judge_share) is None:
+        return []
     who = ", ".join(dict.fromkeys(asked.judge for asked in shared.values() if asked.judge)) or "the judge"
-    share = f"{who} was asked about a share of them ({evaluation.judge_share})"
-    lines = [f"Above: the embedded judge's figures, over all rows. {share}:"]
+    part = f"{100 * share.total:.3g}% of them, the most doubtful ones and {100 * share.random:.3g}% at random"
+    lines = [f"Above: the embedded judge's figures, over all rows. {who} was asked about {part}:"]
     for metric, asked in shared.items():
         words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
         if (rate := asked.failures) is not None:
@@ -292,7 +310,7 @@ def share_lines(evaluation: Evaluation) -> list[str]:
         words += f"; it scored {asked.doubtful:,} doubtful rows, and {asked.random:,} at random"
         words += f"; not scored by it: {named_counts(asked.fallbacks)}" if asked.fallbacks else ""
         lines.append(f"{metric}: {words}")
-    return [*lines, ""] if shared else []
+    return [*lines, ""]
 
 
 def headline(evaluation: Evaluation) -> str:

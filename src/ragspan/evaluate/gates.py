@@ -116,6 +116,11 @@ def _reached(kind: Kind, summary: MetricSummary) -> tuple[float | None, str]:
     return reached, f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}{few}"
 
 
-def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
-    """The rows with the lowest scores of a metric, in lines."""
-    return (line.plain for row in evaluation.worst_by(metric)[:3] for line in described(row, metric))
+def lowest(evaluation: Evaluation, gate: Gate) -> Iterator[str]:
+    """How many scores are below the minimum of a gate, and the rows with the lowest ones, in lines."""
+    values = [row.scores[gate.metric].value for row in evaluation.all_rows() if gate.metric in row.scores]
+    if values and gate.kind != "passing":
+        below = sum(value < gate.minimum for value in values)
+        yield f"scores below {gate.minimum:g}: {below:,} of {len(values):,}; the lowest:"
+    for row in evaluation.worst_by(gate.metric)[:3]:
+        yield from (line.plain for line in described(row, gate.metric))

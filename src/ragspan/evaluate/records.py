@@ -84,7 +84,7 @@ def label_in(cell: object) -> bool | None:
     word = str(cell).strip().lower().removesuffix(".0")
     if word in GOOD or word in BAD:
         return word in GOOD
-    raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}")
+    raise CellError("says neither good nor bad, as yes and no do, pass and fail, or 1 and 0")
 
 
 def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
@@ -239,7 +239,8 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
         close = difflib.get_close_matches(choice, table.columns, 1, 0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
         there = ", ".join(map(repr, table.columns))
-        raise TableError(f"there is no column {choice!r} for the {part}; there are: {there}; {guess}")
+        use = "" if part == "by" else f" for the {part}"
+        raise TableError(f"there is no column {choice!r}{use}; there are: {there}; {guess}")
     return partial(_at, [choice] if choice in table.columns else choice.split("."))
 
 

@@ -124,9 +124,7 @@ class ResultFile:
         return tuple(str(metric["name"]) for metric in _run_of(self.path)["metrics"])
 
     def rows(self) -> Iterator[EvaluatedRow]:
-        """Each row, in the order of the table; before a row is done there is none."""
-        if not self.path.exists() or not self.path.stat().st_size:
-            return
+        """Each row, in the order of the table."""
         _run_of(self.path)
         try:
             yield from map(_row_of, _lines_at(self.path, _offsets_in(self.path)[0]))
@@ -186,6 +184,10 @@ class RowWriter(ResultFile):
             shutil.copy(output, self.path)
         self.last_row = max(len(offsets) - 1, 0)
         os.truncate(self.path, end)  # without what was half written
+
+    def rows(self) -> Iterator[EvaluatedRow]:
+        """Each row that is done; before the first one there is no file."""
+        return super().rows() if self.path.exists() and self.path.stat().st_size else iter(())
 
     def add(self, done: EvaluatedRow) -> None:
         """Write one row; raises a `TableError` if the file cannot be written."""

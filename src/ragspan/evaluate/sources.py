@@ -217,15 +217,13 @@ def add_rows(tool: str, name: str, rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _phoenix_rows(client: HttpClient, name: str) -> tuple[str | None, _Rows]:
-    """The data set's id, None if there is no such one, and its rows; all that people annotated is a column, too."""
+    """The data set's id, None if there is no such one, and its rows."""
     found = asked(client, "phoenix", "GET", "/v1/datasets", query={"name": name})["data"]
     if not found:
         return None, []
-    rows = []
-    for one in asked(client, "phoenix", "GET", f"/v1/datasets/{found[0]['id']}/examples")["data"]["examples"]:
-        annotated = {said["name"]: said.get("label") for said in one.get("annotations", ()) if said.get("name")}
-        rows.append({**one["metadata"], **one["input"], **one["output"], **annotated})
-    return str(found[0]["id"]), rows
+    identifier = str(found[0]["id"])
+    examples = asked(client, "phoenix", "GET", f"/v1/datasets/{identifier}/examples")["data"]["examples"]
+    return identifier, [{**one["metadata"], **one["input"], **one["output"]} for one in examples]
 
 
 def _add_to_phoenix(client: HttpClient, name: str, identifier: str | None, rows: Sequence[_Parts]) -> str:

@@ -141,11 +141,9 @@ class MetricTally:
             if outcome.fallback is None:
                 self._judge, embedded = self._judge or outcome.judge, outcome.screen
             self._counts["fallback" if outcome.fallback else "asked"][outcome.fallback or asked] += 1
-        if isinstance(embedded, MetricFailure):
-            self._counts["reason"][embedded.error_type] += 1
-            self._counts["failure"][embedded.error_type] += 1
-        elif isinstance(embedded, NotApplicable):
-            self._counts["reason"][embedded.reason] += 1
+        if isinstance(embedded, (NotApplicable, MetricFailure)):
+            self._counts["reason"][reason_of(embedded)] += 1
+            self._counts["failure"][reason_of(embedded)] += isinstance(embedded, MetricFailure)
         elif embedded is not None:
             self._scores.append(embedded.value)
             self._counts["label"][embedded.label] += 1
@@ -194,6 +192,11 @@ class MetricTally:
             box=[inside[0], lower, upper, inside[-1]],
             causes=dict(counts["cause"].most_common()),
         )
+
+
+def reason_of(outcome: NotApplicable | MetricFailure) -> str:
+    """Why there is no score, in a word."""
+    return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
 
 
 def _bin(value: float) -> int:

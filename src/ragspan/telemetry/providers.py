@@ -160,8 +160,11 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     )
 
 
-def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
-    """The exporter, which configures itself from the environment; while its endpoint is away the log has one line a minute, and one at the end."""
+def make_exporter(signal: Signal, entry: EntryPoint, *, tries_once: bool = True) -> Any:
+    """The exporter, which configures itself from the environment; while its endpoint is away the log has one line a minute.
+
+    Where nobody else tries again, that line has the number of answers that this costs.
+    """
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made
@@ -175,7 +178,7 @@ def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
         if causes and getattr(result, "name", "") != "SUCCESS":
             what = "spans" if signal == "traces" else signal
             lost += sum(semconv.ANSWER_STATUS in (getattr(one, "attributes", None) or ()) for one in batch)
-            told = f"; the spans of {counted(lost, 'answer')} are lost so far" if lost else ""
+            told = f"; the spans of {counted(lost, 'answer')} are lost so far" if lost and tries_once else ""
             line = "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s%s"
             _log.report(f"{signal} {address}", line, what, address, causes[0], told)
         return result

@@ -350,8 +350,8 @@ class Sender(Generic[Item]):
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))
             if result != "delivered" and reason != "no_span":
-                line = "%s: %s %s: %s"
-                self._log.report(f"{result} {reason}", line, name, counted(number, item), result, reason)
+                line, how = "%s: %s %s: %s", "not delivered" if result == "dropped" else result
+                self._log.report(f"{result} {reason}", line, name, counted(number, item), how, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
             kind = str(trouble) if isinstance(trouble, (Unavailable, ExportError)) else type(trouble).__name__
             self._log.report("trouble", "%s took no %s: %s; %d to be tried again", name, item, kind, waiting)

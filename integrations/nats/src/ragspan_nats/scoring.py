@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
-from ragspan.telemetry.providers import exporters, providers_from_environment
+from ragspan.telemetry.providers import exporters, make_exporter, providers_from_environment
 from ragspan.throttled_log import ThrottledLog
 from ragspan.tools import Delivered, DeliveryOptions, DeliveryStatus, ExportError, ScoreWriter, Sender, WriteResult
 from ragspan.tools.spans import RetryingSpanExporter
@@ -74,7 +75,8 @@ class FleetScoring:
         self._ids = DeterministicSpanIds()
         # The worker repeats exports by itself: it must know what became of each span.
         self._exporters: list[SpanExporter] = [
-            one.inner if isinstance(one, RetryingSpanExporter) else one for one in exporters("traces")
+            one.inner if isinstance(one, RetryingSpanExporter) else one
+            for one in exporters("traces", partial(make_exporter, tries_once=False))
         ]
         tracers = TracerProvider(id_generator=self._ids, shutdown_on_exit=False)
         tracers.add_span_processor(self._ids)

@@ -65,7 +65,9 @@ class BrokerAccess:
         """
         address = url or variable("RAGSPAN_SINK")
         if address is None:
-            raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
+            raise ConfigurationError(
+                "no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it; --otlp HOST:PORT receives traces instead"
+            )
         given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in _VARIABLES}
         return cls(url=address, **{name: value for name, value in given.items() if value is not None})
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from opentelemetry.metrics import set_meter_provider
@@ -17,7 +18,7 @@ from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine.sampling import draw
 from ragspan.engine.threads import DaemonThreads, Deadline
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.providers import exporter_names, providers_from_environment
+from ragspan.telemetry.providers import endpoint, exporter_names, providers_from_environment
 from ragspan_receiver.grpc_server import GRPCServer
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
@@ -26,6 +27,7 @@ from ragspan_receiver.traces import BufferLimits
 _MIB = 1024 * 1024
 _LAST_WORDS = 1.0  # seconds for the providers, whatever is left
 _CONSOLE = ("console",)
+_THIS_MACHINE = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened at
 
 app = typer.Typer(add_completion=False)
 
@@ -83,6 +85,12 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     is_printed = settings.sink is None and settings.emitters == _CONSOLE
     if settings.sink is None and not (is_printed and settings.enabled):
         check_worker(settings)
+    url = urlsplit((endpoint("traces") if exporter_names("traces") else None) or "")
+    for host, port in map(host_and_port, filter(None, (http, grpc))):
+        if url.port == port and (url.hostname == host or {url.hostname, host or "::"} <= _THIS_MACHINE):
+            raise ConfigurationError(
+                "OTEL_EXPORTER_OTLP_ENDPOINT is the receiver's own address: name your tool's there"
+            )
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink: Any = sink_from(settings) if settings.sink else engine_from(settings, providers)

@@ -24,7 +24,8 @@ from ragspan.evaluate.label_agreement import agreement
 from ragspan.evaluate.report.answers import show_failing
 from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.evaluate.rows import ResultFile, replacing
-from ragspan.evaluate.summaries import MetricSummary, named_counts
+from ragspan.evaluate.summaries import MetricSummary, named_counts, wilson_interval
+from ragspan.metrics.metric import REFUSAL
 from ragspan.metrics.metric_catalogue import guide_of
 from ragspan.telemetry.values import legible
 
@@ -38,8 +39,10 @@ _MANY_FAIL = 0.2
 """A metric that so many answers fail is of high risk, and so is what is behind so many of the failing ones."""
 _MANY_NOT_SCORED, _MANY_FAILURES = 0.2, 0.02
 """Of all answers; a metric that failed, where it should have had a score, is a fault in the judging."""
-_SMALLEST_GROUP, _CLEARLY_WORSE = 10, 0.1
-"""Labelled answers of a group, below which its share says little, and by how much more of them fail than of all."""
+_SMALLEST_GROUP, _CLEARLY_WORSE = 10, 1.5
+"""Labelled answers of a group, below which its share says little, and how many times as many of them fail as of all, or a tenth more."""
+_DO_NOT_APPLY = frozenset({"no_citations", "no_claims", REFUSAL})
+"""Reasons with which nothing is missing."""
 
 
 def write_report(
@@ -140,15 +143,16 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); {others}."
         yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
     groups = [
-        (one.failing / one.labelled, f"{name} {value}", one)
+        (wilson_interval(one.failing / one.labelled, one.labelled)[0], f"{name} {value}", one)
         for name, values in evaluation.by_dimension.items()
         for value, summaries in values.items()
         for one in summaries.values()
         if one.labelled >= _SMALLEST_GROUP
     ]
-    for share, name, one in sorted(groups, key=lambda group: -group[0])[:1]:
+    for least, name, one in sorted(groups, key=lambda group: -group[0])[:1]:
         of_all = evaluation.summary[one.metric].failing / evaluation.summary[one.metric].labelled
-        if share >= of_all + _CLEARLY_WORSE:
+        share = one.failing / one.labelled
+        if least > of_all and share >= min(_CLEARLY_WORSE * of_all, of_all + 0.1):
             failing = f"{one.failing:,} of its {one.labelled:,} answers fail {one.metric}{by}"
             figures = f"{failing} ({share:.0%}), of all answers {of_all:.0%}."
             yield _sign(f"The worst group: {name}", figures, is_high=True)
@@ -156,13 +160,12 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
 
 def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
     """A typical answer that fails is high risk only where few answers pass, or where it is very low: judges are stricter than people."""
-    missing = sum(summary.not_scored.values())
-    rows = summary.scored + missing
+    reasons = {reason: count for reason, count in summary.not_scored.items() if reason not in _DO_NOT_APPLY}
+    missing, rows = sum(reasons.values()), summary.scored + sum(summary.not_scored.values())
     if missing and (
         missing >= _MANY_NOT_SCORED * rows or summary.failed >= _MANY_FAILURES * rows or not summary.scored
     ):
-        reasons = named_counts(summary.not_scored)
-        figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {reasons}."
+        figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named_counts(reasons)}."
         advice = "the figures describe the other answers only; a failure is a fault in the judging, not in the answer."
         yield _sign("many answers have no score", figures, advice, is_high=True)
     lost = {cause.replace("_", " "): count for cause, count in summary.causes.items() if cause != "unsupported"}

@@ -14,10 +14,11 @@ from typing import Any
 from ragspan import field_names
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import EvaluatedRow
+from ragspan.evaluate.summaries import reason_of
 from ragspan.judges.claim_places import locate
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry.values import bounded
 from ragspan.text.limits import fair_limit
@@ -26,7 +27,7 @@ _MOST_LISTED, _LOWEST_LISTED = 1000, 20
 """Failing answers that a page lists (`ragspan failures` writes all), and answers of the lowest scores where none fails."""
 _WHOLE, _ROOM, _LITTLE_ROOM = 50, 12_000, 900
 """So many answers have room for so many characters, the others for few: the page stays below 2 MB."""
-_CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN, _ROWS_NAMED = 20, 40, 20, 10
+_CONTEXTS_SHOWN, _CLAIMS_SHOWN, _SHARES_SHOWN = 20, 40, 20
 _LEAST_FAILING, _LEAST_TOLD = 2, 5
 """Failing answers that make a document or a word worth a line, and answers with a verdict, a word."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
@@ -42,23 +43,19 @@ _Counts = defaultdict[str, list[int]]
 
 
 def show_failing(evaluation: Evaluation) -> dict[str, Any]:
-    """All that the page shows of answers: those that fail, else those of the lowest scores, and those without a verdict."""
+    """All that the page shows of answers: those that fail, else those of the lowest scores, and those without a verdict or any score."""
     documents, words = _Counts(lambda: [0, 0]), _Counts(lambda: [0, 0])
     judging = {one.metric for one in evaluation.summary.values() if one.labelled}
-    not_scored: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     copies: Counter[int] = Counter()
 
     def counted() -> Iterator[tuple[EvaluatedRow, bool]]:
         for row in evaluation.all_rows():
             told = {one.label for one in row.of_one_judge.values()} - {None}
-            for metric, outcome in row.outcomes.items():
-                if not isinstance(outcome, Score) and len(rows := not_scored[metric][_reason(outcome)]) < _ROWS_NAMED:
-                    rows.append(row.row)
             for counts, names in ((documents, _documents(row.record)), (words, _words(row.record.question))):
                 for name in names if told else ():
                     counts[name][0] += "fail" in told
                     counts[name][1] += 1
-            is_open = any(not score.label for metric, score in row.scores.items() if metric in judging)
+            is_open = not row.scores or any(not row.scores[one].label for one in judging & row.scores.keys())
             if row.failing or is_open or (row.scores and not evaluation.failing):
                 copies[alike(row)] += 1
                 if copies[alike(row)] == 1:
@@ -83,11 +80,7 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
         {"copies": copies[alike(row)], **_answer(row, _ROOM if at < _WHOLE else _LITTLE_ROOM, by, names)}
         for at, row in enumerate(listed)
     ]
-    return {"answers": answers, "documents": _shares(documents), "topics": topics, "not_scored": not_scored}
-
-
-def _reason(outcome: NotApplicable | MetricFailure) -> str:
-    return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
+    return {"answers": answers, "documents": _shares(documents), "topics": topics}
 
 
 def _documents(record: RagRecord) -> set[str]:
@@ -127,7 +120,7 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
             about: dict[str, Any] = {"state": outcome.label or "scored", "value": float(outcome.value)}
             about |= {"threshold": outcome.threshold, "judge": outcome.judge}
         else:
-            about = {"state": "not scored", "reason": _reason(outcome)}
+            about = {"state": "not scored", "reason": reason_of(outcome)}
         said = next(filter(None, (getattr(outcome, name, None) for name in ("explanation", "message", "detail"))), "")
         scores.append({"metric": metric, "explanation": said[:1500], **about})
     return {
@@ -142,11 +135,11 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
         "finding": (worst.explanation or "")[:300] if worst else "",
         "groups": {
             "metric": list(row.failing),
-            **{name: [str(record.metadata[name])] for name in by if name in record.metadata},
             "document": sorted(_documents(record)),
             "cause": [worst.cause.replace("_", " ")] if worst and worst.cause else [],
             "judge": [worst.judge] if worst and worst.judge else [],
             "word of the question": sorted(_words(record.question) & topics),
+            **{name: [str(record.metadata[name])] if name in record.metadata else [] for name in by},
         },
     }
 
