@@ -90,7 +90,7 @@ def test_a_dead_webhook_costs_nothing_but_a_counted_alert(clock, address, caplog
     fail_suddenly(emitter)
 
     assert emitter.dropped == 1
-    assert "an alert could not be told to" in caplog.text
+    assert f"an alert did not reach {address.split('/')[2]}: " in caplog.text
     assert address not in caplog.text
 
 

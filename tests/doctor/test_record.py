@@ -46,10 +46,12 @@ def test_what_keeps_an_answer_from_its_score_is_said_once(examined, sent_to, fak
     fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
     variables = {"RAGSPAN_JUDGE_BASE_URL": fake_openai.base_url, "RAGSPAN_JUDGE_API_KEY": "k", **variables}
 
-    [finding] = examined(**variables).of("record")
+    findings = examined(**variables)
 
+    [finding] = findings.of("record")
     assert (finding.state, finding.code) == ("failed", code)
     assert advice in finding.advice
+    assert code != "dropped" or findings.of("judge") == []
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,18 @@ def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
     assert findings[-1].code == "tool_refused_scores"
     assert findings[-1].found.startswith("phoenix did not accept the scores")
     assert exit_code(findings) == 1
+
+
+def test_where_a_tool_has_runs_of_its_own_tracer_that_no_score_went_there_is_no_failure(examined, otlp_listener):
+    findings = examined(
+        RAGSPAN_EMITTERS="langsmith",
+        LANGSMITH_TRACING="true",
+        LANGSMITH_API_KEY="k",
+        LANGSMITH_ENDPOINT=otlp_listener.url,
+    )
+
+    assert (findings[-1].state, findings[-1].code) == ("skipped", "tool_has_other_runs")
+    assert exit_code(findings) == 0
 
 
 @pytest.fixture

@@ -87,3 +87,9 @@ def test_what_the_environment_keeps_secret_is_taken_out_of_words(set_variables, 
     set_variables(**{name: value})
 
     assert "t0ps3cret" not in secrets_hider()(words)
+
+
+def test_an_ordinary_name_of_a_user_is_no_secret_beside_a_password(set_variables):
+    set_variables(RAGSPAN_SINK="nats://application:t0ps3cret@broker:4222")
+
+    assert secrets_hider()("_INBOX_application") == "_INBOX_application"

@@ -100,7 +100,11 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
         (
             "perhaps",
             [],
-            ["skipped row 1: the label is none of 0, 1, bad, correct,", "... and 50 more", "no row of", "has a label"],
+            [
+                "skipped row 1: the label says neither good nor bad",
+                "... and 50 more",
+                "labels are: 0, 1, bad, correct,",
+            ],
         ),
         ("", [], ["no row of", "has a label"]),
         (

@@ -103,7 +103,8 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
         (b"", [], "is empty"),
         (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
         (ANSWERS.encode(), ["-o", "r.csv"], "rows are written as JSONL: name it r.jsonl"),
-        (ANSWERS.encode(), ["--by", "modell"], "there is no column 'modell'"),
+        (ANSWERS.encode(), ["--by", "modell"], "there is no column 'modell'; there are: "),
+        (ANSWERS.encode(), ["--compare", "nothere.jsonl"], "nothere.jsonl cannot be read: No such file"),
         (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
         (ANSWERS.encode(), ["--judge", "gpt"], "there is no judge 'gpt'"),
         *[

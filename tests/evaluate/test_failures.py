@@ -65,6 +65,7 @@ def test_failing_answers_are_collected_once_with_what_is_wrong_and_keep_the_labe
     [
         ([], "give a FILE, or a tool after --from"),
         (["r.jsonl"], "say where they go"),
+        (["nothere.jsonl", "-o", "f.jsonl"], "nothere.jsonl cannot be read: No such file"),
         (["r.jsonl", "-o", "./r.jsonl"], "is the same file as the file of rows"),
         (["r.jsonl", "-o", "other.jsonl"], "was not written by ragspan failures"),
         (["other.jsonl", "-o", "f.jsonl"], "is not a file of rows that this version of ragspan wrote"),
@@ -78,6 +79,7 @@ def test_wrong_usage_is_a_sentence(command, results, tmp_path, monkeypatch, argu
 
     assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
     assert (tmp_path / "other.jsonl").read_text() == '{"a": 1}\n'
+    assert not (tmp_path / "f.jsonl").exists()
 
 
 def test_without_the_package_the_extra_is_named(command, results, monkeypatch):

@@ -18,13 +18,14 @@ def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
         assert_scores(rows, judge=unsupported, faithfulness=0.8)
     lines = str(failure.value).splitlines()
 
-    assert lines[:4] == [
+    assert lines[:5] == [
         "faithfulness should have a mean of at least 0.8, but has 0 over 2 scored rows",
+        "scores below 0.8: 2 of 2; the lowest:",
         "row 1 (a)",
         "  question             q1",
         "  response             r1",
     ]
-    assert lines[4].startswith("  faithfulness         0.00 fail  ")
+    assert lines[5].startswith("  faithfulness         0.00 fail  ")
     assert "row 4 (d)" in lines
 
 

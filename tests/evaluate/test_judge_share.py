@@ -77,7 +77,9 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     shown = str(evaluation)
     assert "600 rows evaluated: 600 by overlap" in shown
     assert "(some by more than one)" in shown
-    assert "the embedded judge's figures, over all rows. openai:m was asked about a share of them (0.2:0.1)" in shown
+    assert (
+        "the embedded judge's figures, over all rows. openai:m was asked about 20% of them, the most doubtful" in shown
+    )
     assert f"context_adherence: {asked.failures.value:.1%} of all rows fail by openai:m, estimated" in shown
 
     gates = [Gate(metric="context_adherence", kind=kind, minimum=1.0) for kind in ("mean", "passing", "none_below")]

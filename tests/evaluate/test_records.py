@@ -139,7 +139,7 @@ def test_a_column_of_retrieved_documents_gives_causes_as_well(monkeypatch):
     evaluation = evaluate([row], metrics=[Faithfulness(OverlapJudge())])
 
     assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 1}
-    (worst,) = evaluation.worst_by("faithfulness")
+    (worst,) = evaluation.all_rows()
     assert worst.outcomes["faithfulness"].losses == (
         "Document 2 of search, which did not reach the prompt, supports a claim that the contexts do not."
     )

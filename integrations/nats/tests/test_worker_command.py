@@ -48,6 +48,7 @@ def refused(*arguments, **environment):
     ("arguments", "said"),
     [
         (("--concurrency", "0"), "concurrency is 0"),
+        (("--health", "8080"), "should have a host and a port"),
         (("--metrics", "beauty"), "there is no metric 'beauty'"),
         (("--ack-wait", "0.5"), "ack_wait is 0.5"),
         (("--export-retry-timeout", "0"), "export_retry_timeout is 0"),

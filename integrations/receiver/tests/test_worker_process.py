@@ -177,6 +177,9 @@ def test_every_answer_that_was_taken_is_in_the_stream_or_counted_though_it_is_st
     assert "dropped" not in running.log
 
 
+OTLP = {"OTEL_TRACES_EXPORTER": "otlp"}
+
+
 def refused(*arguments, **environment):
     nothing = {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_TRACES_EXPORTER": "console", "RAGSPAN_SINK": ""}
     done = CliRunner().invoke(app, ["worker", *arguments], env={**nothing, **environment})
@@ -187,7 +190,9 @@ def refused(*arguments, **environment):
 @pytest.mark.parametrize(
     ("option", "environment", "said"),
     [
-        ("--otlp 4318", {}, "the address '4318' should be like"),
+        ("--otlp 4318", {}, "the address '4318' should have a host and a port, as in 127.0.0.1:PORT"),
+        ("--otlp 127.0.0.1:4318", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318", **OTLP}, "own address"),
+        ("--otlp-grpc :4317", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", **OTLP}, "own address"),
         ("--quiet 0", {}, "quiet is 0"),
         ("--deadline -1", {}, "deadline is -1"),
         ("--memory 0", {}, "max_bytes is 0"),

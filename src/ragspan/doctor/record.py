@@ -93,7 +93,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             if writers and not is_sent:  # as an application does that names no exporter
                 for exporter in own_exporters(writers):
                     providers.tracer_provider.add_span_processor(BatchSpanProcessor(exporter))
-                is_sent = True
+                    is_sent = True
             engine = engine_from(usable, providers, emitters=with_spans(named, usable, providers))
             began = time.monotonic()
             result: ScoredRecord | Dropped | None = None  # None if nothing becomes of it in time

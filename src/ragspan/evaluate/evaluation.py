@@ -165,11 +165,6 @@ class Evaluation:
         listed = [f"{reason} {count:,}{said.get(reason, '')}" for reason, count in reasons.most_common()]
         return ", ".join(listed) or "there are no answers"
 
-    def worst_by(self, metric: str) -> list[EvaluatedRow]:
-        """The twenty rows with the lowest scores of this metric, the lowest first, and of equals the earlier row."""
-        scored = ((score.value, row.row, row) for row in self.all_rows() if (score := row.scores.get(metric)))
-        return [row for *_, row in heapq.nsmallest(_WORST_KEPT, scored)]
-
     def figures(self) -> dict[str, Any]:
         """All that is counted, in plain data: what `--json` writes and a report shows."""
         unsaid = {"by", "shared", "labels", "all_rows"}

@@ -118,9 +118,10 @@ def _reached(kind: Kind, summary: MetricSummary) -> tuple[float | None, str]:
 
 def lowest(evaluation: Evaluation, gate: Gate) -> Iterator[str]:
     """How many scores are below the minimum of a gate, and the rows with the lowest ones, in lines."""
-    values = [row.scores[gate.metric].value for row in evaluation.all_rows() if gate.metric in row.scores]
+    values = {row.row: row.scores[gate.metric].value for row in evaluation.all_rows() if gate.metric in row.scores}
     if values and gate.kind != "passing":
-        below = sum(value < gate.minimum for value in values)
+        below = sum(value < gate.minimum for value in values.values())
         yield f"scores below {gate.minimum:g}: {below:,} of {len(values):,}; the lowest:"
-    for row in evaluation.worst_by(gate.metric)[:3]:
+    worst = sorted(values, key=values.__getitem__)[:3]
+    for row in sorted((row for row in evaluation.all_rows() if row.row in worst), key=lambda row: worst.index(row.row)):
         yield from (line.plain for line in described(row, gate.metric))

@@ -18,7 +18,7 @@ import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from io import FileIO
+from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,7 +150,7 @@ class RowWriter(ResultFile):
     ) -> None:
         run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
         self._header = json.dumps({RUN: run}).encode() + b"\n"
-        self._file: FileIO | None = None
+        self._file: BufferedWriter | None = None
         self._output, self._is_copy = output, False
         self.last_row = 0
         """The last row of the earlier run."""
@@ -195,10 +195,10 @@ class RowWriter(ResultFile):
         try:
             if self._file is None:
                 self.path.touch(mode=0o600)  # it quotes answers and contexts
-                self._file = self.path.open("ab", buffering=0)
+                self._file = self.path.open("ab")
                 line = line if self._file.tell() else self._header + line
-            if self._file.write(line) != len(line):
-                raise OSError("is there space left?")  # noqa: TRY301 - as the system says it
+            self._file.write(line)
+            self._file.flush()
         except OSError as error:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
 

@@ -25,11 +25,8 @@ from ragspan.tools.mlflow import tracking_server
 from ragspan.tools.phoenix import phoenix_server
 
 _SOURCES = "ragspan_source"
-GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
-BAD = frozenset(
-    {"0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded"}
-    | {"hallucinated"}
-)
+GOOD = frozenset("1 true yes y pass passed good correct supported grounded faithful".split())
+BAD = frozenset("0 false no n fail failed bad incorrect wrong unsupported ungrounded hallucinated".split())
 """People's labels of responses."""
 _GOOD_SCORE = 0.5
 

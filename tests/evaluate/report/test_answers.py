@@ -31,8 +31,8 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
         "context_utilization": Score(value=0.9, threshold=0.5, evidence=verdicts),
         "completeness": NotApplicable(reason="no_question"),
     }
-    found = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))
-    (answer,) = found["answers"]
+    evaluation = evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)])
+    (answer,) = show_failing(evaluation)["answers"]
 
     marks = [(RESPONSE[mark["start"] : mark["end"]], mark["verdict"]) for mark in answer["response"]["marks"]]
     assert marks == [
@@ -45,7 +45,8 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
     assert (first["useful"], first["name"], second["useful"], second["name"]) == (True, "tower.md", False, "7")
     assert [claim["verdict"] for claim in answer["claims"]] == ["unsupported", "unsure", "supported"]
     assert (answer["finding"], answer["scores"][2]["reason"]) == ("green", "no_question")
-    assert found["not_scored"] == {"completeness": {"no_question": [1]}}
+    assert evaluation.not_scored == {"completeness": {"no_question": [1]}}
+    assert "completeness: not scored: no_question 1 (row 1)" in str(evaluation)
 
 
 def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_by(answered, evaluation_of):
@@ -79,15 +80,23 @@ def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_b
     }
 
 
+def test_a_column_of_the_table_is_chosen_by_whatever_its_name_is(answered, evaluation_of):
+    row = answered(1, {"a": 0.1})
+    row.record.metadata["document"] = "account.md"
+    (answer,) = show_failing(evaluation_of([row, answered(2, {"a": 0.2})], by=("document",)))["answers"][:1]
+
+    assert answer["groups"]["document"] == ["account.md"]
+
+
 def test_answers_with_a_score_and_no_verdict_come_after_the_failing_ones(answered, evaluation_of):
-    values = [0.9, Score(value=0.45), 0.1]
+    values = [0.9, Score(value=0.45), 0.1, NotApplicable(reason="contexts_unknown")]
     found = show_failing(evaluation_of(answered(row, {"a": value}) for row, value in enumerate(values, 1)))
     rank = show_failing(
         evaluation_of(answered(row, {"a": Score(value=0.5)}, response=f"{row}.") for row in range(1, 50))
     )
 
     states = [(answer["row"], answer["scores"][0]["state"]) for answer in found["answers"]]
-    assert states == [(3, "fail"), (2, "scored")]
+    assert states == [(3, "fail"), (2, "scored"), (4, "not scored")]
     assert len(rank["answers"]) == 20, "a metric without a threshold leaves nothing open"
 
 

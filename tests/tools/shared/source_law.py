@@ -76,7 +76,7 @@ class SourceLaw:
         done = evaluate(project=stored_in.empty)
 
         assert done.exit_code == 1, done.output  # nothing was scored
-        assert "no rows" in done.stderr
+        assert "there are no answers" in done.stderr
 
     @pytest.mark.parametrize(
         ("reply", "reason"),

@@ -138,9 +138,7 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
     by = "" if worst.asked is None else " by the embedded judge"
     if worst.failing:
         share = worst.failing / worst.labelled
-        equal = [one.metric for one in evaluation.summary.values() if one.failing == worst.failing and one is not worst]
-        others = f"as many fail {' and '.join(equal)}" if equal else "no metric fails more"
-        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); {others}."
+        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); no metric fails more."
         yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
     groups = [
         (wilson_interval(one.failing / one.labelled, one.labelled)[0], f"{name} {value}", one)

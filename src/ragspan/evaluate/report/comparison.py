@@ -72,7 +72,6 @@ class Comparison:
     """A run and its baseline."""
 
     metrics: tuple[MetricComparison, ...]
-    in_both: int
     pairing: str
     """How answers were paired, and how many were left out, as a sentence."""
     cautions: tuple[str, ...] = ()
@@ -106,7 +105,6 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
             _compared(metric, found, labelled_once[metric], is_other=metric in differ)
             for metric, found in changes.items()
         ),
-        in_both=len(both),
         pairing=pairing if both else unpaired,
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
