@@ -31,9 +31,7 @@ def secrets_in_url(url: str) -> Iterator[str]:
     username, password = parts.username or "", parts.password or ""
     segments = [part for part in parts.path.split("/") if not _PLAIN.fullmatch(part)]
     values = [value for _, value in parse_qsl(parts.query)]
-    named = (
-        "" if password and _PLAIN.fullmatch(username) else username
-    )  # such a name is no secret, and stands in other words
+    named = "" if password and _PLAIN.fullmatch(username) else username  # a word, which is in other texts, too
     for secret in (named, password, *segments, parts.query, *values, parts.fragment):
         yield from (secret, unquote(secret))
     if username or password:

@@ -103,7 +103,7 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
             [
                 "skipped row 1: the label says neither good nor bad",
                 "... and 50 more",
-                "labels are: 0, 1, bad, correct,",
+                "has a label that is one of 0, 1, bad, correct,",
             ],
         ),
         ("", [], ["no row of", "has a label"]),

@@ -172,9 +172,7 @@ _LOOK_AT_WORKER = (
 def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
     """Hand one record to the sink of `RAGSPAN_SINK`; whether it was taken, and whether somebody scores what it takes."""
     with captured_logs() as complaints:
-        sink: Any = sink_from(
-            dataclasses.replace(settings, exit_timeout=0.0)
-        )  # the doctor waits for it, no signal does
+        sink: Any = sink_from(dataclasses.replace(settings, exit_timeout=0.0))  # the doctor waits, no signal does
         record = new_record()
         sink.submit(record)
         is_out = sink.flush(seconds * _PUBLISHING)
@@ -189,8 +187,7 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         advice += "" if "violation" in last.lower() else ", and whether the stream is full"
         yield Finding("sink", "sink_refuses", "failed", found, advice)
         return
-    found = f"the broker accepted a record, record_id {record.record_id}"
-    yield Finding("sink", "sink_accepts", "ok", found)
+    yield Finding("sink", "sink_accepts", "ok", f"the broker accepted a record, record_id {record.record_id}")
     if not hasattr(sink, "look_for_workers"):
         return
     is_taken, seen = sink.look_for_workers(seconds * _LOOKING)

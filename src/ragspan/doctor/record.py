@@ -58,8 +58,7 @@ _ADVICE = {
 def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Finding]:
     """Have one record scored and its span exported, as with these settings, within `seconds`.
 
-    Raises:
-        ConfigurationError: the application would not start.
+    A `ConfigurationError` says why the application would not start.
     """
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
@@ -104,7 +103,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 pass  # a span may be on its way; what was refused will not be taken in a moment
             by_tools = [_tool_finding(writer, complaints) for writer in writers]
             engine.shutdown(seconds * _SHUTTING_DOWN)
-    found = [] if isinstance(result, Dropped) else [_judge_finding(judge.name, result, scored_in)]
+    found = [_judge_finding(judge.name, result, scored_in)] if isinstance(result, ScoredRecord) else []
     found += [endpoint_finding(exchange, complaints) for exchange in exchanges]
     found += [_scored(result, complaints), *by_tools]
     if any(each.state == "failed" for each in found):  # which says why the record does not arrive
@@ -200,10 +199,8 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
     return exporter
 
 
-def _judge_finding(judge: str, result: ScoredRecord | None, seconds: float) -> Finding:
+def _judge_finding(judge: str, result: ScoredRecord, seconds: float) -> Finding:
     """What the record shows of the judge; one finding for all metrics, which have one judge."""
-    if result is None:
-        return Finding("judge", "judge_not_asked", "skipped", f"{judge} did not answer in time")
     outcomes = result.outcomes
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
     if failures and not any(isinstance(outcome, Score) for outcome in outcomes.values()):
@@ -231,8 +228,8 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
     """What the metrics have come to."""
     last = f": {complaints[-1]}" if complaints else ""
     if result is None:
-        advice = "see the judge above; a larger --timeout waits longer"
-        return Finding("record", "not_scored_in_time", "failed", f"the record was not scored in time{last}", advice)
+        found = f"the judge did not answer in time{last}"
+        return Finding("record", "not_scored_in_time", "failed", found, "a larger --timeout waits longer")
     if isinstance(result, Dropped):
         is_redaction = result.reason == "redaction_failed"
         todo = "the function of RAGSPAN_REDACT has to accept a str and return one" if is_redaction else None
@@ -262,12 +259,9 @@ def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
         return Finding("record", "tool_took_scores", "ok", found)
     if not writer.needs_span and set(lost) == {"no_span"}:
         found = f"{writer.name} gets scores on the runs of its own tracer, and the doctor's record is not one of them"
-        return Finding(
-            "record", _OTHER_RUNS, "skipped", found, "ask your application something, and look at that run there"
-        )
-    reasons = ", ".join(lost).replace("no_span", "no_span, its trace is not sampled") or (
-        complaints[-1] if complaints else "no reply in time"
-    )
+        return Finding("record", _OTHER_RUNS, "skipped", found, "ask your application, and look at that run")
+    reasons = ", ".join(lost).replace("no_span", "no_span: the record's trace is not sampled")
+    reasons = reasons or (complaints[-1] if complaints else "no reply in time")
     found = f"{writer.name} did not accept the scores: {reasons}"
     advice = f"check its address and credentials: {DOCS}/tracing-tools.md; the span has to go there, too"
     return Finding("record", "tool_refused_scores", "failed", found, advice)

@@ -133,8 +133,9 @@ def failures(
 ) -> None:
     """Collect the answers that fail, with question, contexts, response, cause and finding, to work on them.
 
-    They become a table (--output) or a data set in Phoenix or MLflow (--to), where people can label them. ragspan evaluate
-    takes the table back, and so does ragspan agree with the labels in it. What a data set has already is not added again.
+    They become a table (--output), or a data set in Phoenix or MLflow (--to). What it has already is not added again. People
+    write pass or fail into a label: the table's column, in Phoenix an example's metadata, in MLflow an expectation. Then ragspan
+    agree takes the table, or phoenix:NAME; so does ragspan evaluate.
 
     Exit codes: 0 done; 2 wrong usage or input, or the tool cannot be read or written.
     """

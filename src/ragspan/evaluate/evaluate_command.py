@@ -148,8 +148,7 @@ def agree_with_labels(options: Namespace) -> int:
     evaluation = evaluate(options.data, metrics, **columns, judge_share=1.0, progress=True)
     _tell_bad_rows(evaluation)
     if not evaluation.labels:
-        words = ", ".join(sorted(GOOD | BAD))
-        raise TableError(f"no row of {options.data} has a label that says good or bad; labels are: {words}")
+        raise TableError(f"no row of {options.data} has a label that is one of {', '.join(sorted(GOOD | BAD))}")
     found = agreement(evaluation, with_all=options.metrics is not None)
     rows = evaluation.rows + evaluation.bad_row_count
     print_parts([headline(evaluation), f"{len(evaluation.labels):,} of {rows:,} rows have a label"])

@@ -170,8 +170,7 @@ class Evaluation:
         unsaid = {"by", "shared", "labels", "all_rows"}
         names = ({one.name for one in fields(self)} | {"summary", "by_dimension"}) - unsaid
         found = {name: getattr(self, name) for name in sorted(names)} | {"judged": dict(self.judged.most_common())}
-        plain: dict[str, Any] = msgspec.to_builtins(found)
-        return plain
+        return dict(msgspec.to_builtins(found))
 
     def to_pandas(self) -> Any:
         """A line for each row: its number, id, texts and metadata, and three columns a metric.

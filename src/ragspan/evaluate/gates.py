@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, counted, wrong
 from ragspan.evaluate.evaluation import Evaluation, described
-from ragspan.evaluate.summaries import MetricSummary
+from ragspan.evaluate.summaries import MetricSummary, named_counts
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
@@ -67,11 +67,8 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
     Where a judge is asked about a share of the rows, a share that passes is what that judge would say of all rows, if it can be
     estimated; all else is what the embedded judge says of them. A figure never mixes the two.
 
-    Args:
-        evaluation: of the table.
-        gates: about metrics of the evaluation.
-        min_scored: the share of the rows that should have a score, from 0 to 1. Refusals that the judge finds right count as
-            scored, rows that could not be read as not scored. None is half of them, and none may have been skipped.
+    `min_scored` is the share of the rows that should have a score, from 0 to 1. Refusals that the judge finds right count as
+    scored, rows that could not be read as not scored. None is half of them, and none may have been skipped.
     """
     share = _MIN_SCORED if min_scored is None else min_scored
     rows = evaluation.rows + evaluation.bad_row_count
@@ -81,7 +78,8 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
         reached, figure = _reached(gate.kind, summary)
         if summary.settled == summary.refusals:
             if not summary.settled or summary.settled < share * rows:  # else all that could be scored rightly decline
-                why = f"nothing was scored: {summary.reasons or 'there are no rows'}"
+                reasons = {**summary.not_scored, **(summary.asked.fallbacks if summary.asked else {})}
+                why = f"nothing was scored: {named_counts(reasons) or 'there are no rows'}"
         elif reached is None:
             why = f"none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
         elif reached < gate.minimum:
@@ -118,10 +116,9 @@ def _reached(kind: Kind, summary: MetricSummary) -> tuple[float | None, str]:
 
 def lowest(evaluation: Evaluation, gate: Gate) -> Iterator[str]:
     """How many scores are below the minimum of a gate, and the rows with the lowest ones, in lines."""
-    values = {row.row: row.scores[gate.metric].value for row in evaluation.all_rows() if gate.metric in row.scores}
-    if values and gate.kind != "passing":
-        below = sum(value < gate.minimum for value in values.values())
-        yield f"scores below {gate.minimum:g}: {below:,} of {len(values):,}; the lowest:"
-    worst = sorted(values, key=values.__getitem__)[:3]
-    for row in sorted((row for row in evaluation.all_rows() if row.row in worst), key=lambda row: worst.index(row.row)):
-        yield from (line.plain for line in described(row, gate.metric))
+    metric, minimum = gate.metric, gate.minimum
+    scored = sorted((row.scores[metric].value, row.row, row) for row in evaluation.all_rows() if metric in row.scores)
+    if scored and gate.kind != "passing":
+        below = sum(value < minimum for value, *_ in scored)
+        yield f"scores below {minimum:g}: {below:,} of {len(scored):,}; the lowest:"
+    yield from (line.plain for *_, row in scored[:3] for line in described(row, metric))

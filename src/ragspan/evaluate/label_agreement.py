@@ -18,8 +18,7 @@ _CLOSE: Final = 0.05
 _FEW: Final = 10
 """Labels of the rarer kind, with which their variance says little."""
 MEASURES: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
-"""What a label says, unless metrics are named. Adherence first: it is of the whole response, as a label is, and ranks responses better
-than the share of their claims."""
+"""What a label says, unless metrics are named. Adherence first: like a label it is of the whole response, and it ranks better."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

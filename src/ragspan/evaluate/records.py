@@ -238,9 +238,10 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
     if table.sample and choice not in table.columns and not _leads_somewhere(choice, table):
         close = difflib.get_close_matches(choice, table.columns, 1, 0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
-        there = ", ".join(map(repr, table.columns))
         use = "" if part == "by" else f" for the {part}"
-        raise TableError(f"there is no column {choice!r}{use}; there are: {there}; {guess}")
+        raise TableError(
+            f"there is no column {choice!r}{use}; there are: {', '.join(map(repr, table.columns))}; {guess}"
+        )
     return partial(_at, [choice] if choice in table.columns else choice.split("."))
 
 

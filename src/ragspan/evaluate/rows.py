@@ -106,14 +106,7 @@ def named_judge(score: Score | ScreenScore) -> str | None:
 
 
 class ResultFile:
-    """The rows in a file that `evaluate` wrote.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        TableError: while it is read: it is not such a file, or damaged.
-    """
+    """The rows in a file that `evaluate` wrote; to read them raises a `TableError` if it is not such a file, or damaged."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -140,9 +133,7 @@ def partial_of(output: Path) -> Path:
 class RowWriter(ResultFile):
     """The file of rows of one run, which rows are added to; without `output` a temporary one, which is deleted with this object.
 
-    Raises:
-        TableError: an earlier run did not come to its end and `resume` is False, was of other metrics or otherwise `about` something
-            else, which the message names, or what is there is no file of rows.
+    A `TableError` says why an earlier run cannot be continued or replaced, or that what is there is no file of rows.
     """
 
     def __init__(

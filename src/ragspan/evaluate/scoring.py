@@ -148,11 +148,7 @@ def evaluate(
 def metrics_of(
     settings: Settings, chosen: str | Iterable[str | Metric] | None, judge: JudgeChoice | None
 ) -> list[Metric]:
-    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings.
-
-    Raises:
-        ConfigurationError: a name is wrong, or there is none.
-    """
+    """The metrics that a user chooses, by names in a list or separated by commas, or as such; None is those of the settings."""
     if isinstance(chosen, str):
         chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     found = metrics_from(settings, chosen, judge=judge)

@@ -25,8 +25,9 @@ from ragspan.tools.mlflow import tracking_server
 from ragspan.tools.phoenix import phoenix_server
 
 _SOURCES = "ragspan_source"
-GOOD = frozenset("1 true yes y pass passed good correct supported grounded faithful".split())
-BAD = frozenset("0 false no n fail failed bad incorrect wrong unsupported ungrounded hallucinated".split())
+GOOD = frozenset({"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
+BAD = frozenset({"0", "false", "no", "n", "fail", "failed", "bad", "incorrect", "wrong"})
+BAD |= {"unsupported", "ungrounded", "hallucinated"}
 """People's labels of responses."""
 _GOOD_SCORE = 0.5
 
@@ -195,8 +196,7 @@ def stored_rows(tool: str, name: str) -> Iterator[dict[str, Any]]:
 def add_rows(tool: str, name: str, rows: Sequence[Mapping[str, Any]]) -> int:
     """Add the rows whose keys are not there; makes the data set if there is none. Returns how many were added.
 
-    Raises:
-        TableError: the tool cannot be read or written; the rows before are there, and another try adds the rest.
+    After a `TableError`, for a tool that cannot be read or written, another try adds the rest.
     """
     server, stored, send = _TOOLS[tool]
     with contextlib.closing(HttpClient(server(timeout=_PATIENCE))) as client:

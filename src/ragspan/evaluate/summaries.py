@@ -79,8 +79,7 @@ class MetricSummary:
     unlabelled_histogram: Sequence[int] = ()
     """Of these, the ones that neither pass nor fail."""
     box: Sequence[float] = ()
-    """The lower whisker, the lower quartile, the upper quartile, the upper whisker; a whisker is at most one and a half times as long as
-    the box."""
+    """The lower whisker, the quartiles, the upper whisker; a whisker is at most one and a half times as long as the box."""
     causes: Mapping[str, int] = field(default_factory=dict)
     """Scores that fail by their cause, where it is known, the most frequent first."""
     asked: AskedFigures | None = None
@@ -108,11 +107,6 @@ class MetricSummary:
         """Rows that lack a score because a cell is missing, the metric failed, or the budget is spent."""
         lacking = ("no_question", "no_response", "contexts_unknown", BUDGET_EXHAUSTED)
         return self.failed + sum(self.not_scored.get(reason, 0) for reason in lacking)
-
-    @property
-    def reasons(self) -> str:
-        """Why rows have no score, in words."""
-        return named_counts({**self.not_scored, **(self.asked.fallbacks if self.asked is not None else {})})
 
     @property
     def refusals(self) -> int:

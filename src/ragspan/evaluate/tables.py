@@ -27,6 +27,7 @@ from ragspan.records import RagRecord
 STANDARD_INPUT: Final = "-"
 _SAMPLED: Final = 50  # rows
 _BATCH: Final = 64  # rows of Parquet
+_JSON: Final = {".jsonl", ".ndjson", ".json"}
 
 # Of all readers of the process. Long contexts are far below, and a quote that is never closed ends here.
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
@@ -108,8 +109,7 @@ def _file_table(path: str | os.PathLike[str]) -> Table:
         begin = next((line for line in lines if line.strip()), None)
         if begin is None:
             raise TableError(f"{name} is empty")
-        begins_as_json = ending not in {".csv", ".tsv"} and begin.lstrip()[:1] in {"{", "["}
-        is_json = begins_as_json or ending in {".jsonl", ".ndjson", ".json"}
+        is_json = ending not in {".csv", ".tsv"} and (ending in _JSON or begin.lstrip()[:1] in {"{", "["})
         table = (_json_table if is_json else _csv_table)(chain([begin], lines), name)
         return replace(table, share_read=lambda _: read[name] / size if size else None, close=opened.pop_all().close)
 

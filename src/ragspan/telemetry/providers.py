@@ -161,10 +161,7 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
 
 
 def make_exporter(signal: Signal, entry: EntryPoint, *, tries_once: bool = True) -> Any:
-    """The exporter, which configures itself from the environment; while its endpoint is away the log has one line a minute.
-
-    Where nobody else tries again, that line has the number of answers that this costs.
-    """
+    """The environment's exporter; while its endpoint is away the log has a line a minute, with what is lost if it `tries_once`."""
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made

@@ -27,8 +27,7 @@ class BrokerAccess:
     """A NATS server, or several of one cluster, and our credentials.
 
     Raises:
-        ConfigurationError: the address is invalid, a file is missing, or there is more than one way to sign in. The message holds
-            no secret.
+        ConfigurationError: the address is invalid, a file is missing, or there are two ways to sign in. No secret is in the message.
     """
 
     url: str = field(repr=False)
@@ -58,16 +57,13 @@ class BrokerAccess:
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> BrokerAccess:
-        """The broker at this address or at `RAGSPAN_SINK`, with the files of `RAGSPAN_NATS_*`.
-
-        Raises:
-            ConfigurationError: there is no address, or address and credentials are not valid.
-        """
+        """The broker at this address or at `RAGSPAN_SINK`, with the files of `RAGSPAN_NATS_*`, if all of that is valid."""
         address = url or variable("RAGSPAN_SINK")
         if address is None:
-            raise ConfigurationError(
-                "no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it; --otlp HOST:PORT receives traces instead"
+            words = (
+                "give --broker nats://host:4222, or set RAGSPAN_SINK to it; --otlp HOST:PORT receives traces instead"
             )
+            raise ConfigurationError(f"no broker is named: {words}")
         given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in _VARIABLES}
         return cls(url=address, **{name: value for name, value in given.items() if value is not None})
 

@@ -65,9 +65,8 @@ def worker(
 
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """
-    settings = replace(
-        settings_with(metrics=metrics, judge=judge), spans="scores"
-    )  # the answers' spans are there already
+    # The answers' spans are there already.
+    settings = replace(settings_with(metrics=metrics, judge=judge), spans="scores")
     if settings.sink is None and settings.emitters == ("otel",) and not exporter_names("traces"):
         settings = replace(settings, emitters=_CONSOLE)
     limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
@@ -75,13 +74,7 @@ def worker(
 
 
 async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grpc: str | None) -> None:
-    """Receive, score and export until a signal comes.
-
-    Raises:
-        ConfigurationError: an address or a setting cannot be used.
-    """
-    if http is None and grpc is None:
-        raise ConfigurationError("name an address after --otlp or --otlp-grpc")
+    """Receive, score and export until a signal comes."""
     is_printed = settings.sink is None and settings.emitters == _CONSOLE
     if settings.sink is None and not (is_printed and settings.enabled):
         check_worker(settings)
@@ -89,7 +82,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     for host, port in map(host_and_port, filter(None, (http, grpc))):
         if url.port == port and (url.hostname == host or {url.hostname, host or "::"} <= _THIS_MACHINE):
             raise ConfigurationError(
-                "OTEL_EXPORTER_OTLP_ENDPOINT is the receiver's own address: name your tool's there"
+                "OTEL_EXPORTER_OTLP_ENDPOINT is the receiver's own address, and should be a tool's"
             )
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count

@@ -105,7 +105,7 @@ def _legible(plain: Any) -> Any:
 # Signs of risk: what a reader should look at, the gravest first ---------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sign:
     """One thing that deserves a look."""
 
@@ -129,17 +129,13 @@ def signs_of(evaluation: Evaluation) -> list[Sign]:
     return sorted(signs, key=lambda sign: sign.level != "high")
 
 
-def _sign(title: str, figures: str, advice: str | None = None, *, is_high: bool) -> Sign:
-    return Sign(level="high" if is_high else "notice", title=title, figures=figures, advice=advice)
-
-
 def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
     worst = max(evaluation.summary.values(), key=lambda one: one.failing)
     by = "" if worst.asked is None else " by the embedded judge"
     if worst.failing:
         share = worst.failing / worst.labelled
         figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); no metric fails more."
-        yield _sign(f"Begin with {worst.metric}", figures, is_high=share >= _MANY_FAIL)
+        yield Sign("high" if share >= _MANY_FAIL else "notice", f"Begin with {worst.metric}", figures)
     groups = [
         (wilson_interval(one.failing / one.labelled, one.labelled)[0], f"{name} {value}", one)
         for name, values in evaluation.by_dimension.items()
@@ -153,7 +149,7 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
         if least > of_all and share >= min(_CLEARLY_WORSE * of_all, of_all + 0.1):
             failing = f"{one.failing:,} of its {one.labelled:,} answers fail {one.metric}{by}"
             figures = f"{failing} ({share:.0%}), of all answers {of_all:.0%}."
-            yield _sign(f"The worst group: {name}", figures, is_high=True)
+            yield Sign("high", f"The worst group: {name}", figures)
 
 
 def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
@@ -165,16 +161,16 @@ def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
     ):
         figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named_counts(reasons)}."
         advice = "the figures describe the other answers only; a failure is a fault in the judging, not in the answer."
-        yield _sign("many answers have no score", figures, advice, is_high=True)
+        yield Sign("high", "many answers have no score", figures, advice)
     lost = {cause.replace("_", " "): count for cause, count in summary.causes.items() if cause != "unsupported"}
     if lost and sum(lost.values()) >= _MANY_FAIL * summary.failing:
         figures = f"Of {summary.failing:,} failing answers: {named_counts(lost)}."
         advice = "rerankers, filters and limits between the search and the prompt."
-        yield _sign("documents that were found did not reach the model", figures, advice, is_high=True)
+        yield Sign("high", "documents that were found did not reach the model", figures, advice)
     median, threshold = summary.median, summary.threshold
     if summary.labelled and median is not None and threshold is not None and round(median, 2) < threshold:
         few_pass = summary.passed < _FEW_PASS * summary.labelled
         figures = f"The median is {median:.2f}; a pass begins at {threshold:.2f}."
         is_grave, guide = few_pass or median < _VERY_LOW * threshold, guide_of(summary.metric)
         title = "most answers fail" if few_pass else "low median"
-        yield _sign(title, figures, guide and guide.when_low, is_high=is_grave)
+        yield Sign("high" if is_grave else "notice", title, figures, guide and guide.when_low)
