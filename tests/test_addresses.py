@@ -25,8 +25,8 @@ def test_an_address_is_shown_without_what_may_be_secret(url, shown):
 def test_all_that_is_not_shown_is_a_secret_in_each_of_its_spellings():
     found = set(secrets_in_url("http://bob:p%40ss@host/v1/t0ken/chat?key=qu%2Fery&n=1#frag"))
 
-    assert found >= {"bob", "p%40ss", "p@ss", "Ym9iOnBAc3M=", "t0ken", "qu/ery", "key=qu%2Fery&n=1", "frag"}
-    assert not {"v1", "chat", "host"} & found
+    assert found >= {"p%40ss", "p@ss", "Ym9iOnBAc3M=", "t0ken", "qu/ery", "key=qu%2Fery&n=1", "frag"}
+    assert not {"v1", "chat", "host", "bob"} & found, "words that stand in other texts, too"
 
 
 @pytest.mark.parametrize(

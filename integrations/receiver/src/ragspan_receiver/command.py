@@ -65,8 +65,7 @@ def worker(
 
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """
-    # The answers' spans are there already.
-    settings = replace(settings_with(metrics=metrics, judge=judge), spans="scores")
+    settings = replace(settings_with(metrics=metrics, judge=judge), spans="scores")  # the answers' own are there
     if settings.sink is None and settings.emitters == ("otel",) and not exporter_names("traces"):
         settings = replace(settings, emitters=_CONSOLE)
     limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
