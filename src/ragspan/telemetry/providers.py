@@ -161,7 +161,7 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
 
 
 def make_exporter(signal: Signal, entry: EntryPoint, *, tries_once: bool = True) -> Any:
-    """The environment's exporter; while its endpoint is away the log has a line a minute, with what is lost if it `tries_once`."""
+    """The environment's exporter. The log has a line a minute while its endpoint is away, and if it `tries_once` what is lost, also at the end."""
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made
@@ -174,8 +174,8 @@ def make_exporter(signal: Signal, entry: EntryPoint, *, tries_once: bool = True)
             result = export(batch, *arguments, **named)
         if causes and getattr(result, "name", "") != "SUCCESS":
             what = "spans" if signal == "traces" else signal
-            lost += sum(semconv.ANSWER_STATUS in (getattr(one, "attributes", None) or ()) for one in batch)
-            told = f"; the spans of {counted(lost, 'answer')} are lost so far" if lost and tries_once else ""
+            lost += tries_once * sum(semconv.ANSWER_STATUS in (getattr(one, "attributes", None) or ()) for one in batch)
+            told = f"; the spans of {counted(lost, 'answer')} are lost so far" if lost else ""
             line = "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s%s"
             _log.report(f"{signal} {address}", line, what, address, causes[0], told)
         return result

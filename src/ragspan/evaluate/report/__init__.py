@@ -160,7 +160,7 @@ def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
         missing >= _MANY_NOT_SCORED * rows or summary.failed >= _MANY_FAILURES * rows or not summary.scored
     ):
         figures = f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named_counts(reasons)}."
-        advice = "the figures describe the other answers only; a failure is a fault in the judging, not in the answer."
+        advice = "Not scored, and why, below; figures are of the other answers. A failure is a fault in the judging."
         yield Sign("high", "many answers have no score", figures, advice)
     lost = {cause.replace("_", " "): count for cause, count in summary.causes.items() if cause != "unsupported"}
     if lost and sum(lost.values()) >= _MANY_FAIL * summary.failing:
