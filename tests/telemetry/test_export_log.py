@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -7,7 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from servers.http import LocalHttp
 
 from ragspan.telemetry import providers
-from ragspan.telemetry.providers import exporters
+from ragspan.telemetry.providers import exporters, make_exporter
 from ragspan.throttled_log import ThrottledLog
 
 
@@ -46,6 +48,13 @@ def test_an_endpoint_that_cannot_be_reached_is_one_line_however_often_it_is_trie
     assert line.startswith(f"spans cannot be sent to {nobody}: no server listens there: connection refused; ")
     assert line.endswith("; the spans of 1 answer are lost so far")
     assert last == f"the spans of 2 answers could not be sent to {nobody}"
+
+
+def test_where_somebody_else_tries_again_nothing_is_called_lost(nobody, caplog):
+    export_spans(*exporters("traces", partial(make_exporter, tries_once=False)))
+
+    assert [record for record in caplog.messages if nobody in record]
+    assert "lost" not in caplog.text
 
 
 def test_an_exporter_of_the_applications_own_logs_as_ever(nobody, caplog):

@@ -226,14 +226,14 @@ def _judge_finding(judge: str, result: ScoredRecord, seconds: float) -> Finding:
 
 def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
     """What the metrics have come to."""
-    last = f": {complaints[-1]}" if complaints else ""
+    why = f": {complaints[0 if isinstance(result, Dropped) else -1]}" if complaints else ""
     if result is None:
-        found = f"the judge did not answer in time{last}"
+        found = f"the judge did not answer in time{why}"
         return Finding("record", "not_scored_in_time", "failed", found, "a larger --timeout waits longer")
     if isinstance(result, Dropped):
         is_redaction = result.reason == "redaction_failed"
         todo = "the function of RAGSPAN_REDACT has to accept a str and return one" if is_redaction else None
-        return Finding("record", "dropped", "failed", f"the record was dropped: {result.reason}{last}", todo)
+        return Finding("record", "dropped", "failed", f"the record was dropped: {result.reason}{why}", todo)
     scores = {metric: each.value for metric, each in result.outcomes.items() if isinstance(each, Score)}
     unscored = {
         metric: each.reason if isinstance(each, NotApplicable) else each.error_type
