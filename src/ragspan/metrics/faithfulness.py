@@ -8,7 +8,7 @@ from typing import ClassVar
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import with_causes
-from ragspan.metrics.evidence import EVIDENCE_SCREENS, compared, is_judged_anyway, scored_share
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, scored_share
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -67,8 +67,8 @@ class Faithfulness(JudgedMetric[Judge]):
 
 
 def _shown(verdict: ClaimVerdict) -> str:
-    """The claim on one line, cut if it is long, and what it was compared with."""
-    claim, said = " ".join((verdict.claim or "").split()), compared(verdict)
+    """The claim on one line, cut if it is long, and what the judge says of it."""
+    claim, said = " ".join((verdict.claim or "").split()), " ".join((verdict.explanation or "").split())
     claim = claim if len(claim) <= _SHOWN_CHARS else f"{claim[: _SHOWN_CHARS - 3]}..."
     return f"{claim} ({said})" if said else claim
 

@@ -9,11 +9,12 @@ from typing import ClassVar
 from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.screen.analysis import Analysis, share_read
-from ragspan.judges.screen.grading import UNRELATED, probability
+from ragspan.judges.screen.grading import UNRELATED, is_unrelated, probability
 from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage
 from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
+from ragspan.text.keys import content_of
 
 _NOT_THERE = 0.5
 _SURE = 0.6
@@ -72,7 +73,8 @@ class OverlapJudge:
         analysis.require_comparable()
         words = analysis.words
         value, left_out = rate_coverage(words, analysis.index, analysis.question, analysis.grounding)
-        explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if left_out else None
+        is_known = left_out and not is_unrelated(content_of(analysis.question), analysis.index)
+        explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if is_known else None
         return [Rating(value=value, explanation=explanation)] * ratings
 
     async def extract_claims(self, record: RagRecord) -> list[str]:

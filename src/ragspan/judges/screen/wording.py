@@ -65,7 +65,9 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
         return f"The response says {ours}, but {name} says {theirs}."
     if text and found.kind == "number":
         return f"The response says {ours}, which stands elsewhere: {name} says {text}."
-    closest = f" What comes closest is in {name}: {text}." if text else ""
+    words = content_of(analysis.language.keys(sentence)) if text else frozenset()
+    is_close = found.place is not None and len(words.intersection(analysis.index.sentences[found.place])) > 1
+    closest = f" What comes closest is in {name}: {text}." if is_close else ""
     return f"The response says {ours}, which stands in no context.{closest}"
 
 
