@@ -33,7 +33,7 @@ async def adherence(response, *contexts, question=""):
 FINDINGS = [  # the context, the response, and what the explanation quotes of both
     (PUMP, "The motor is covered for 48 months.", "48 months", "36 months"),
     (PUMP, "Claims are decided within twelve working days.", "twelve working", "ten working"),
-    (PUMP, "The pump was sold to 17,000 customers.", "17,000 customers", PUMP.split(". ")[1]),
+    (PUMP, "The pump was sold to 17,000 customers.", "17,000 customers", "stands in no context"),
     (PUMP, "The warranty is not void if the pump has run dry.", "warranty is not void", "warranty is void"),
     (PUMP, "The pump is serviced by technicians of Grundfos.", "Grundfos", "stands in no context"),
     ("The pump weighs 30 kilograms.", "The pump weighs 30 kilometres.", "30 kilometres", "30 kilograms"),
