@@ -50,7 +50,6 @@ RIGHT = [
     ("metadata.retries>=4", False),
     ("metadata.tenant=acme", False),
     ('user="somebody else" or (tag=eu and latency<0.1min)', True),
-    ("tag=prod and screen<0.5", None),
 ]
 WRONG = [
     ("", "a comparison is expected", 1),
@@ -59,13 +58,12 @@ WRONG = [
     ("tag=prod and latncy>2s", "there is no field 'latncy'; did you mean 'latency'?", 14),
     ("latency>fast", "latency is compared with a time, such as 2s or 500ms", 9),
     ("latency>2h", "latency is compared with a time", 9),
-    ("screen<low", "screen is compared with a score from 0 to 1", 8),
+    ("screen<0.5", "there is no field 'screen'", 1),
     ("user>ada", "user is compared with = and !=", 5),
     ("(tag=prod", "a closing bracket is missing", 10),
     ("tag=prod latency>2s", "'and', 'or' or ';' is expected", 10),
     ("0.5", "a rate needs a metric before it", 1),
     ("faithfulness: 20", "a rate is from 0 to 1, or a percentage", 15),
-    ("faithfulness: screen<0.5", "the screen's score decides for all metrics at once", 1),
     ("tag=prod & user=ada", "'and', 'or' or ';' is expected", 10),
     ("tag=prod; tag=eu", "all metrics have a statement already", 11),
 ]
@@ -77,7 +75,6 @@ def test_a_condition_chooses_answers(text, expected):
 
     for when in (by_variable, JudgeWhen(text), pickle.loads(pickle.dumps(by_variable))):
         assert when.chooses("faithfulness", facts_of(answer())) is expected
-        assert when.needs_screen is (expected is None)
 
 
 @pytest.mark.parametrize(("text", "words", "place"), WRONG)
@@ -138,10 +135,3 @@ async def test_each_metric_may_have_a_condition_and_a_rate_of_its_own():
     outcomes = await scored("faithfulness: 0")
     assert isinstance(outcomes["context_adherence"], Score)
     assert outcomes["faithfulness"] == NotApplicable(reason="not_sampled")
-
-
-@pytest.mark.parametrize(("condition", "judge"), [("screen<0.5", "overlap"), ("screen>=0.5 and tag=prod", "fake")])
-async def test_the_screens_score_decides_whether_the_judge_is_asked(condition, judge):
-    outcomes = await scored(condition)
-
-    assert {outcome.judge for outcome in outcomes.values()} == {judge}

@@ -24,17 +24,14 @@ from ragspan.exceptions import ConfigurationError
 NOT_MET: Final = "judge_when"
 """The reason of an answer that does not meet the condition."""
 Facts: TypeAlias = Mapping[str, Any]
-"""What is known of an answer, by field. A field may have several values; `screen` is missing before the embedded judge has read it."""
+"""What is known of an answer, by field. A field may have several values."""
 _Node: TypeAlias = tuple[Any, ...]
 """A condition: `("not", node)`, `("and", nodes)`, `("or", nodes)`, or field, sign, value and the value as a number."""
-_FIELDS: Final = ("tag", "session", "user", "model", "environment", "latency", "screen")
-"""Besides `metadata.<key>`. The `screen` is the embedded judge's score of the answer."""
+_FIELDS: Final = ("tag", "session", "user", "model", "environment", "latency")
+"""Besides `metadata.<key>`."""
 _ALL: Final = ""
 """The metric of a statement that counts for all."""
-_UNITS: Final[Mapping[str, Mapping[str, float]]] = {
-    "latency": {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0},
-    "screen": {"": 1.0, "%": 0.01},
-}
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0}
 _EQUAL: Final = {"=": operator.eq, "==": operator.eq, "!=": operator.ne}
 _SIGNS: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _TOKEN: Final = re.compile(
@@ -72,7 +69,6 @@ class JudgeWhen:
     rates: dict[str, float] = field(init=False, compare=False, default_factory=dict)
     """The share of answers, by metric."""
     _conditions: dict[str, _Node] = field(init=False, compare=False, repr=False, default_factory=dict)
-    _fields: set[str] = field(init=False, compare=False, repr=False, default_factory=set)
 
     def __post_init__(self) -> None:
         reading = _Reading(self.text, self.name)
@@ -91,50 +87,33 @@ class JudgeWhen:
                     raise reading.error("a rate is from 0 to 1, or a percentage")
                 reading.at += 1
             if rate is None or reading.takes("of"):
-                reading.fields.clear()
                 self._conditions[metric] = reading.any_of()
-                self._fields.update(reading.fields)
-                if metric != _ALL and "screen" in reading.fields:
-                    words = "the screen's score decides for all metrics at once: leave the metric out"
-                    raise reading.error(words, begin)
             if reading.kind == "end":
                 return
             if not reading.takes(";"):
                 raise reading.error("'and', 'or' or ';' is expected; a value with other signs in it needs quotes")
 
     @property
-    def needs_screen(self) -> bool:
-        """Whether a condition compares the screen's score."""
-        return "screen" in self._fields
-
-    @property
     def metrics(self) -> frozenset[str]:
         """The metrics that are named."""
         return frozenset({*self._conditions, *self.rates} - {_ALL})
 
-    def chooses(self, metric: str, facts: Facts) -> bool | None:
-        """Whether an answer is judged by this metric; None where the screen's score decides."""
-        return _holds(("and", [self._conditions[name] for name in (_ALL, metric) if name in self._conditions]), facts)
-
-    def allows(self, facts: Facts, screen: float | None) -> bool:
-        """Whether an answer is judged that the embedded judge gives this score; None if it gives none."""
-        return _ALL not in self._conditions or _holds(self._conditions[_ALL], {**facts, "screen": screen}) is True
+    def chooses(self, metric: str, facts: Facts) -> bool:
+        """Whether an answer is judged by this metric."""
+        return all(_holds(self._conditions[name], facts) for name in (_ALL, metric) if name in self._conditions)
 
 
-def _holds(node: _Node, facts: Facts) -> bool | None:
-    """Whether a condition holds; None where that depends on the screen's score, which is not known yet."""
+def _holds(node: _Node, facts: Facts) -> bool:
+    """Whether a condition holds."""
     if node[0] == "not":
-        inner = _holds(node[1], facts)
-        return None if inner is None else not inner
+        return not _holds(node[1], facts)
     if node[0] in {"and", "or"}:
-        found, decides = [_holds(one, facts) for one in node[1]], node[0] == "or"
-        return decides if decides in found else None if None in found else not decides
+        holding = (_holds(one, facts) for one in node[1])
+        return all(holding) if node[0] == "and" else any(holding)
     name, sign, wanted, number = node
-    if name == "screen" and name not in facts:
-        return None
     value = facts.get(name)
     values = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
-    if name not in _UNITS and sign in _EQUAL:
+    if name != "latency" and sign in _EQUAL:
         texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
         return any(fnmatchcase(text, wanted) for text in texts) is (sign != "!=")
     return any(_SIGNS[sign](one, number) for one in values if isinstance(one, (int, float)))
@@ -148,7 +127,6 @@ class _Reading:
         found = [*_TOKEN.finditer(text)]
         self.tokens = [*found, *found[-1:] * 3]  # the last is the end
         self.at = 0
-        self.fields: set[str] = set()
 
     @property
     def token(self) -> re.Match[str]:
@@ -185,20 +163,18 @@ class _Reading:
             known = f"there are {', '.join(_FIELDS)} and metadata.<key>"
             raise self.error(f"there is no field {name!r}{meant(name, _FIELDS)}; {known}")
         if sign.lastgroup != "sign":
-            sample = {"latency": ">2s", "screen": "<0.5"}.get(name, "=prod")
+            sample = ">2s" if name == "latency" else "=prod"
             raise self.error(f"{name} needs a sign and a value, such as {name}{sample}", at + 1)
         if value.lastgroup not in {"word", "text"}:
             raise self.error("a value is missing", at + 2)
-        found = re.fullmatch(r"(-?\d*\.?\d+)([a-z%]*)", value[0].lower())
-        units = _UNITS.get(name, {"": 1.0})
+        found = re.fullmatch(r"(-?\d*\.?\d+)([a-z]*)", value[0].lower())
+        units = _SECONDS if name == "latency" else {"": 1.0}
         number = float(found[1]) * units[found[2]] if found and found[2] in units else None
-        if name in _UNITS and number is None:
-            wanted = "a time, such as 2s or 500ms" if name == "latency" else "a score from 0 to 1, such as 0.5"
-            raise self.error(f"{name} is compared with {wanted}", at + 2)
-        if sign[0] not in _EQUAL and (number is None or not (name in _UNITS or name.startswith("metadata."))):
+        if name == "latency" and number is None:
+            raise self.error("latency is compared with a time, such as 2s or 500ms", at + 2)
+        if sign[0] not in _EQUAL and (number is None or not (name == "latency" or name.startswith("metadata."))):
             raise self.error(f"{name} is compared with = and !=; only numbers are more or less", at + 1)
         self.at += 3
-        self.fields.add(name)
         return name, sign[0], value[0][1:-1] if value.lastgroup == "text" else value[0], number
 
     def error(self, words: str, at: int | None = None) -> ConfigurationError:

@@ -33,11 +33,11 @@ _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
 threshold that moves little keeps the most doubtful ones. What the random draws give beyond it comes on top."""
 
 
-def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
+def check_share(metrics: Sequence[Metric]) -> None:
     """Raise a `ConfigurationError` unless the embedded judge can decide which answers these metrics' judge is asked about."""
     if not DOUBTED & screens_of(metrics).keys():
         raise ConfigurationError(
-            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but neither is among the metrics that ask another"
+            f"judge_share goes by the doubts of {' and '.join(sorted(DOUBTED))}, but neither is among the metrics that ask another"
             " judge than the embedded one, which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
         )
 

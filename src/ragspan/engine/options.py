@@ -77,8 +77,6 @@ class Options(ProcessorOptions):
         when = self.judge_when
         for name in when.metrics if when else ():
             one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
-        if when is not None and when.needs_screen:
-            check_share(self.metrics, f"a condition on the screen in {when.name}")
         instance(Budget, "a Budget").or_none().check_fields(self, "budget")
         if self.budget is not None and self.budget.usd_per_day is not None:
             spenders = (spender for metric in self.metrics for spender in spenders_of(metric))
@@ -99,7 +97,7 @@ class Options(ProcessorOptions):
         trace, when = span or record.parent, self.judge_when
         if trace is not None and not trace.sampled and not self.score_unsampled:
             return NOT_SAMPLED
-        if when is not None and when.chooses(metric, facts) is False:
+        if when is not None and not when.chooses(metric, facts):
             return NOT_MET
         rate = self.sample_rate if when is None else when.rates.get(metric, self.sample_rate)
         return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED

@@ -19,10 +19,9 @@ from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
-from ragspan.judge_when import Facts, facts_of
+from ragspan.judge_when import facts_of
 from ragspan.judges.background import with_prompt_evidence
 from ragspan.judges.llm.replies import PROBLEMS
-from ragspan.metrics.doubt import screen_score
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
@@ -55,8 +54,7 @@ class RecordScorer:
             budget=BudgetTracker(options.budget) if options.budget is not None else None,
             on_end=self._run_ended,
         )
-        asks_screen = options.judge_when is not None and options.judge_when.needs_screen
-        asking = screens_of(options.metrics) if options.judge_share is not None or asks_screen else {}
+        asking = screens_of(options.metrics) if options.judge_share is not None else {}
         self._runners = [MetricRunner(one, parts, has_share=one.name in asking) for one in options.metrics]
         self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
@@ -136,27 +134,16 @@ class RecordScorer:
             else:
                 run.end(run.unscored(why_not))
         asked = None
-        if shared := [run for run in chosen if run.runner.has_share]:
+        if self._decisions is not None and (shared := [run for run in chosen if run.runner.has_share]):
             await group.screen(shared)
-            asked = self._why_asked(item, record, handle, shared, facts)
+            screened = {run.runner.name: run.screened for run in shared if run.screened is not None}
+            asked = self._decisions.choose(identity_of(record, handle.span) if item.sample else None, screened)
             for run in shared if asked is None else ():
                 if run.screened is not None:
                     run.end(run.screened)
         if not item.is_out:
             group.start([run for run in chosen if run.outcome is None])
         return asked
-
-    def _why_asked(
-        self, item: Item, record: RagRecord, handle: GroupHandle, runs: list[MetricRun], facts: Facts
-    ) -> Asked | None:
-        """Why the judge is asked, by what the embedded judge has said; None if it is not."""
-        when = self._options.judge_when
-        screened = {run.runner.name: run.screened for run in runs if run.screened is not None}
-        if when is not None and item.sample and not when.allows(facts, screen_score(screened)):
-            return None
-        if self._decisions is None:
-            return "doubtful"
-        return self._decisions.choose(identity_of(record, handle.span) if item.sample else None, screened)
 
     def _emit(
         self,

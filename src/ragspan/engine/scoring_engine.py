@@ -58,7 +58,7 @@ class ScoringEngine(BackgroundProcessor):
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one at a time in a thread
             of its own; a record for which it fails is dropped. None asks `RAGSPAN_REDACT`; False redacts nothing.
         judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`: conditions on `tag`,
-            `metadata.<key>`, `session`, `user`, `model`, `environment`, `latency` and `screen` (the embedded judge's score), and a
+            `metadata.<key>`, `session`, `user`, `model`, `environment` and `latency`, and a
             rate for each metric, in place of `sample_rate`. A metric has no score of the others, for the reason `judge_when`.
         judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads all,
             and the judge is asked about the most doubtful ones, and about a random part, by which the true rate of failures is

@@ -44,12 +44,6 @@ def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
     return _FINDINGS + (1 - _FINDINGS) * doubt if fails else _FINDINGS * doubt
 
 
-def screen_score(outcomes: Mapping[str, Outcome]) -> float | None:
-    """The embedded judge's score of an answer: adherence, else faithfulness; None if there is neither."""
-    scores = (outcomes.get(name) for name in _WEIGHTS)
-    return next((one.value for one in scores if isinstance(one, Score)), None)
-
-
 def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
     """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
 
