@@ -88,7 +88,8 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
             why = f"only {summary.settled:,} of {rows:,} rows have a score, and --min-scored is {share:.0%}"
         elif min_scored is None and (skipped := summary.skipped + evaluation.bad_row_count):
             had = counted(skipped, "row", grouped=True)
-            why = f"{had} had to be skipped: say with --min-scored what share of the rows is enough"
+            lack = f"{had} had to be skipped, because a cell is missing or the judge failed"
+            why = f"{lack}: say with --min-scored what share of the rows is enough"
         results.append(GateResult(gate=gate, reached=reached, trouble=why and f"{gate}, but {why}"))
     return results
 
