@@ -188,10 +188,11 @@ class Sender(Generic[Item]):
                 self._end(entry, ("dropped", "shutdown"))
             self._changed.notify_all()
             is_over = self._changed.wait_for(lambda: not self._entries, _left(ends_at))
-            under_way = counted(len(self._entries), self._item)
+            lost = self._totals["dropped", "shutdown"] + len(self._entries)
         self._report()
+        if lost:  # in one line, whenever they were dropped; no reply came in time for those under way
+            self._log.report("shutdown", "%s: %s not delivered: shutdown", self._name, counted(lost, self._item))
         if not is_over:
-            self._log.report("under_way", "%s: no reply came in time for %s", self._name, under_way)
             return
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -349,7 +350,7 @@ class Sender(Generic[Item]):
             about = {semconv.DESTINATION: name, semconv.RESULT: result, semconv.REASON: reason}
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))
-            if result != "delivered" and reason != "no_span":
+            if result != "delivered" and reason not in {"no_span", "shutdown"}:
                 line, how = "%s: %s %s: %s", "not delivered" if result == "dropped" else result
                 self._log.report(f"{result} {reason}", line, name, counted(number, item), how, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
