@@ -37,7 +37,7 @@ _MIN_VALUE = 4
 _ENDS = " \t\n.,;!?)]}"  # what a document before a piece may end with
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
-_pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+|\x07+|\x08+")
+_pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+")
 _bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
 _line = re.compile(  # of a text after a line break: a search for that takes no time
@@ -60,23 +60,21 @@ _INSTRUCTING = frozenset(
 
 
 class Source(enum.IntEnum):
-    """Where the words of a piece come from; the first four are those of `ragspan.matching`."""
+    """Where the words of a piece come from; the first three are those of `ragspan.matching`."""
 
     UNKNOWN = 0  # not evidence, but it may be a document
     DOCUMENT = 1
-    USER = 2
-    MODEL = 3
-    TOOL = 4
-    HISTORY = 5  # documents and results of tools of earlier turns
-    METADATA = 6  # what a formatter wrote beside documents
-    DATA = 7  # what else the program put there: a step's output, memories, a field of the caller's
-    TEMPLATE = 8  # instructions
+    SAID = 2  # by people and models, or as instructions
+    TOOL = 3
+    HISTORY = 4  # documents and results of tools of earlier turns
+    METADATA = 5  # what a formatter wrote beside documents
+    DATA = 6  # what else the program put there: a step's output, memories, a field of the caller's
 
 
 _UNKNOWN = bytes([255, *range(1, 256)])
 
 
-_NO_EVIDENCE = bytes([Source.DOCUMENT, Source.USER, Source.MODEL, Source.TEMPLATE])
+_NO_EVIDENCE = bytes([Source.DOCUMENT, Source.SAID])
 
 
 class PromptPiece(NamedTuple):
@@ -158,28 +156,27 @@ class _Cutter:
         quoting = self._mark_words(number, text, is_reply=bool(held) and role == "ai", held=bool(held))
         held = [match for match in held if not any(low <= match.start and match.end <= high for low, high in quoting)]
         whole = 0, len(text)
-        if turn is Turn.EARLIER:
-            self._mark_history(number)
-            self._claim(number, Source.USER if role == "human" else Source.TEMPLATE, whole)
-        elif turn is Turn.QUOTED:
-            self._claim(number, Source.MODEL, whole)
+        if turn is not Turn.THIS:
+            if turn is Turn.EARLIER:
+                self._mark_history(number)
+            self._claim(number, Source.SAID, whole)
         elif text in self._filled:
             self._mark_template(number, text)
-            self._claim(number, Source.TEMPLATE, whole)
+            self._claim(number, Source.SAID, whole)
         elif held:
             self._claim(number, Source.DATA, whole)
         else:
             for value in self._data:
                 self._claim(number, Source.DATA, *_spans(text, value))
             if role == "system" and self._seen.empty_search:
-                self._claim(number, Source.TEMPLATE, whole)
+                self._claim(number, Source.SAID, whole)
         for value in self._known if not held else ():
-            self._claim(number, Source.TEMPLATE, *_spans(text, value))
+            self._claim(number, Source.SAID, *_spans(text, value))
 
     def _mark_words(self, number: int, text: str, *, is_reply: bool, held: bool) -> list[Span]:
         """Mark what people and models said, and results of tools; returns where models of this request speak, in lines of their own."""
         for asked in self._asked:
-            self._claim(number, Source.USER, *_spans(text, asked))
+            self._claim(number, Source.SAID, *_spans(text, asked))
         spoken = [] if is_reply else list(_spoken_in(text))
         talk = [span for name, span in spoken if name in {"ai", "human"}]
         quoting: list[Span] = []
@@ -188,7 +185,7 @@ class _Cutter:
             is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
             if is_line and _is_own(said, self._said[said]):
                 quoting.append((start, end))
-        self._claim(number, Source.MODEL, *quoting)
+        self._claim(number, Source.SAID, *quoting)
         for result in self._results:
             for start, end in _spans(text, result):
                 if not any(low <= start < high for low, high in talk):
@@ -197,9 +194,8 @@ class _Cutter:
         for value in self._data if spoken and not held else ():
             if next(_spoken_in(value), None) is None:
                 self._claim(number, Source.DATA, *_spans(text, value))
-        sources = {"ai": Source.MODEL, "human": Source.USER, "tool": Source.HISTORY if talk else Source.TEMPLATE}
         for name, span in spoken:
-            self._claim(number, sources.get(name, Source.TEMPLATE), span)
+            self._claim(number, Source.HISTORY if talk and name == "tool" else Source.SAID, span)
         return quoting
 
     def _mark_history(self, number: int) -> None:
@@ -230,10 +226,10 @@ class _Cutter:
             self._mark_history(number)
         for start, said in self._said_in.get(number, ()):  # an agent's answer brings the grounds of its own prompts
             if not self._in_tools.isdisjoint(self._said[said]):
-                self._claim(number, Source.MODEL, (start, start + len(said)))
+                self._claim(number, Source.SAID, (start, start + len(said)))
         for line in self._written:
             for written in {line, json.dumps(line, ensure_ascii=False)[1:-1]}:
-                self._claim(number, Source.MODEL, *_spans(text, written))
+                self._claim(number, Source.SAID, *_spans(text, written))
         source = Source.METADATA if self._prompts.held.get(number) else Source.TOOL
         self._claim(number, Source.HISTORY if turn is Turn.EARLIER else source, (0, len(text)))
 
