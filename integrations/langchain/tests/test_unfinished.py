@@ -7,6 +7,7 @@ import contextlib
 import gc
 
 import pytest
+from agent_programs import RagState, retrieve_node, sequence
 from captures import Answered, until
 from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -105,8 +106,20 @@ def die(text):
         raise ConnectionResetError
 
 
+def dying_model():
+    return StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die)
+
+
 def dying():
-    return rag_chain(model=StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die))
+    return rag_chain(model=dying_model())
+
+
+def dying_graph():
+    def answer(state: RagState):
+        fields = {"question": state["question"], "context": join_texts(state["context"])}
+        return {"answer": (PROMPT | dying_model()).invoke(fields).text}
+
+    return sequence(RagState, retrieve_node, answer)
 
 
 def parsed():
@@ -130,6 +143,12 @@ FAILURES = {
     "model in an asynchronous stream": (
         lambda *asked: asyncio.run(read(dying().astream(*asked))),
         FOUND,
+        "It runs ",
+        "ConnectionResetError",
+    ),
+    "model in a graph's stream of messages": (
+        lambda question, config: list(dying_graph().stream({"question": question}, config, stream_mode="messages")),
+        FOUND[:1],
         "It runs ",
         "ConnectionResetError",
     ),

@@ -28,9 +28,13 @@ def test_a_worker_reads_the_record_and_headers_are_plain_text(text, length):
         assert re.fullmatch(r"[\x20-\x7e]+", value)
 
 
-def test_a_record_that_nobody_would_read_is_not_written():
+def test_the_largest_record_is_read_and_a_larger_one_is_not_written():
+    room = MAX_JSON - len(a_record(response="x").to_json()) + 1
+    largest = a_record(response="x" * room)
+
+    assert record_of(message_of(largest)) == largest
     with pytest.raises(RecordError, match="bytes of JSON at most"):
-        message_of(a_record(response="x" * MAX_JSON))
+        message_of(a_record(response="x" * (room + 1)))
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     ("It was signed on 7 February 1992 in Maastricht.", "It was signed on 07/03/1993 in Maastricht.", "1993", "1992"),
     ("The office is open Mon-Fri from 9 to 18.", "The office is open on Saturday.", "Saturday", "Mon"),
     ("Water boils at 100 degrees Celsius.", "Water boils at 100 °F.", "100 °F", "100 degrees Celsius"),
+    ("The film about pumps lasts 60 minutes.", "The film about pumps lasts 64 minutes.", "64 minutes", "60 minutes"),
     ('{"name": "Blue Door", "OutdoorSeating": false}', "Blue Door has outdoor seating.", "Blue Door has outdoor seating", "Outdoor Seating: false"),
     ("Il biglietto intero costa 14 euro.", "Il biglietto intero costa 18 euro.", "18 euro", "14 euro"),
     ("Eine Kündigung per E-Mail ist nicht möglich.", "Eine Kündigung per E-Mail ist möglich.", "ist möglich", "nicht möglich"),
