@@ -10,6 +10,7 @@ from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog
 
 from ragspan.request.contents import MESSAGE, Document, PayloadMessage
 
+BEGINNING = FILTER.partition(" and")[0]
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),
     "words": ("Three", "400"),
@@ -53,9 +54,9 @@ def two_answers_in_fields(log: WrittenLog) -> dict[str, str]:
 
 
 def a_check_of_the_answer(log: WrittenLog) -> str:
-    """A judging model sees more documents than the answering one."""
+    """A judging model sees more documents, and more of them, than the answering one."""
     log.searches(PUMP, FILTER, MOTOR)
-    log.says(ANSWER, f"{PUMP}\n{FILTER}\n{QUESTION}")
+    log.says(ANSWER, f"{PUMP}\n{BEGINNING}\n{QUESTION}")
     log.says("grounded", f"Is this grounded? {ANSWER}\n{PUMP}\n{FILTER}\n{MOTOR}")
     return ANSWER
 
@@ -172,7 +173,7 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     **{f"notes: {kind}": (notes(*texts), [PUMP, MOTOR]) for kind, texts in NOTES.items()},
     "a better question": (a_better_question, [PUMP]),
     "two answers in fields": (two_answers_in_fields, [PUMP, MOTOR]),
-    "a check of the answer": (a_check_of_the_answer, [PUMP, FILTER]),
+    "a check of the answer": (a_check_of_the_answer, [PUMP, BEGINNING]),
     "a grade of each document": (a_grade_of_each_document, [PUMP]),
     "a passage to search with": (a_passage_to_search_with, [HOSE, MOTOR]),
     "an answer that was thrown away": (an_answer_that_was_thrown_away, [PUMP]),

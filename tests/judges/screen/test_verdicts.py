@@ -96,6 +96,7 @@ RIGHT = [  # the context, and a right response that once was taken for a wrong o
     ("The hotline is reachable around the clock.", "The hotline is reachable 24/7."),
     ("The price rose from 40 to 50 euros.", "The price rose by 10 euros."),
     ("The licence costs 1,500 euros a year.", "The licence costs 125 euros a month."),
+    ("The fee is 200 euros. Members pay 90% of it.", "Members pay 180 euros."),
     ("The fee is 49 euros a month.", "For eleven months you pay 539 euros."),
     ("Delivery takes two weeks.", "Delivery takes 14 days."),
     ("Call us at 0800 123 456.", "Call us at 0800-123456."),

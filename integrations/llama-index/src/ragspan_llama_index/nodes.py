@@ -93,8 +93,7 @@ def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]
         if type(document) is Document:
             fields = fields_of(node)
             text = _text_in(fields)
-            if text is not document.text:
-                log.texts[id(text)] = text
+            log.texts[id(text)] = text
             template: Template | None = None
             whole, entry = plain_text(fields.get("text_template")), plain_text(fields.get("metadata_template"))
             between = plain_text(fields.get("metadata_separator", fields.get("metadata_seperator")))  # once spelt so
