@@ -10,11 +10,12 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord
 
+LONG = "5 days " * 100
 PASS, FAIL = Score(value=1.0, threshold=0.5), Score(value=0.1, threshold=0.5, explanation='says "5", not "3"')
 
 
 def scored(number, outcome, *, late=False):
-    record = RagRecord(question="How long?", contexts=["3 days"], response="5 days", record_id=f"r{number}")
+    record = RagRecord(question="How long?", contexts=["3 days"], response=LONG, record_id=f"r{number}")
     return ScoredRecord(record=record, outcomes={"faithfulness": outcome}, late=late)
 
 
@@ -43,7 +44,7 @@ def test_an_alert_has_the_shares_and_answers_as_evidence(watch):
     assert alert.text.startswith("ragspan: ")
     assert "of the latest 100 answers fail, usually 5% of" in alert.text
     assert alert.by_metric["faithfulness"] == round(alert.share * 100)
-    assert (alert.evidence[0]["question"], alert.evidence[0]["response"]) == ("How long?", "5 days")
+    assert (alert.evidence[0]["question"], alert.evidence[0]["response"]) == ("How long?", LONG[:499] + "…")
     assert alert.evidence[0]["finding"] == 'says "5", not "3"'
 
 
