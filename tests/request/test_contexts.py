@@ -223,6 +223,16 @@ def test_documents_in_the_prompts_behind_an_answer(write, contexts):
     assert (answer.question, answer.contexts, answer.status) == (QUESTION, contexts, "complete")
 
 
+def test_a_rank_is_that_in_the_first_search_that_found_the_document():
+    pump, motor = documents(PUMP, MOTOR)
+    log = WrittenLog({"question": QUESTION, "kept": [pump]})
+    log.uses([motor, pump])
+    log.uses([pump, motor])
+    log.says(ANSWER, f"{PUMP}\n{MOTOR}\n{QUESTION}")
+
+    assert [(one.text, one.rank) for one in log.ends(ANSWER).contexts] == [(PUMP, 1), (MOTOR, 0)]
+
+
 # Nothing found, or nothing known
 
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 from servers.http import LocalHttp
 
+from ragspan.exceptions import JudgeError
 from ragspan_hhem import model as files
 
 FIND = """
@@ -78,6 +79,11 @@ def test_the_published_files_are_downloaded_once_at_pinned_revisions(hub, find):
 
     assert [find(), find(HF_HUB_OFFLINE="1")] == [[weights, tokenizer]] * 2
     assert hub.asked == [weights, tokenizer]
+
+
+def test_a_path_without_a_folder_is_no_name_on_the_hub():
+    with pytest.raises(JudgeError, match=r"there is no folder '\./nowhere'"):
+        files.find_files("./nowhere", "main")
 
 
 def test_nothing_is_downloaded_offline(hub, find):

@@ -87,6 +87,7 @@ def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured):
 
     first, second = captured.record().generations
     request = first.reply.tool_requests[0]
+    assert request.name == "search_manual"
     assert [(one.role, one.text) for one in first.prompt] == [("system", "Be brief."), ("user", QUESTION)]
     assert (first.reply.role, first.reply.text) == ("assistant", "")
     assert [(one.role, one.text) for one in second.prompt[2:]] == [("assistant", ""), ("tool", PUMP)]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.replies import BROKEN_OFF, EMPTY, REFUSED, THOUGHTS_ONLY, read_completions
 from ragspan.usage import Usage
 
@@ -32,6 +33,14 @@ def test_a_choice_without_a_reply_says_why(about, problem):
     [completion] = read_completions({"choices": [{"message": {"content": "a"}, **about}]})
 
     assert (completion.text, completion.problem) == ("", problem)
+
+
+@pytest.mark.parametrize(("reply", "outage"), [({}, True), ({"promptFeedback": {"blockReason": "SAFETY"}}, False)])
+def test_a_reply_without_choices_is_an_outage_unless_a_filter_took_the_prompt(reply, outage):
+    with pytest.raises(JudgeError) as failure:
+        read_completions(reply)
+
+    assert failure.value.outage is outage
 
 
 @pytest.mark.parametrize(

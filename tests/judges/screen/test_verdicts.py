@@ -40,6 +40,7 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     ("Engineers deliver improvements.", "The improvements were made by Edi.", "Edi", "stands in no context"),
     ("The castle was founded earlier than the village.", "The village was founded earlier than the castle.", "earlier than the castle", "earlier than the village"),
     ("Northwind sold its hardware division to Fabrikam.", "Fabrikam sold its hardware division to Northwind.", "Fabrikam sold", "Northwind sold"),
+    ("Trains are faster than buses in the city.", "Trains are slower than buses in the city.", "slower than buses", "faster than buses"),
     ("The night train runs from Vienna to Rome.", "The night train goes from Rome to Vienna.", "from Rome to Vienna", "from Vienna to Rome"),
     ("A certificate is optional for visitors.", "A certificate is mandatory for visitors.", "mandatory", "optional"),
     ("Interest rates were raised by the central bank in May.", "Interest rates were lowered by the central bank in May.", "lowered", "raised"),
