@@ -4,8 +4,8 @@ Jaeger, for one, which shows the scores as tags of the answer's span:
 
     docker run --rm -p 16686:16686 -p 4318:4318 jaegertracing/all-in-one     # http://127.0.0.1:16686
 
-An OpenTelemetry collector, Tempo, Honeycomb and others take the same; where to send, and with which key, can also come from
-OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS.
+An OpenTelemetry collector, Tempo, Honeycomb and others take the same; without an address, OTEL_EXPORTER_OTLP_ENDPOINT and
+OTEL_EXPORTER_OTLP_HEADERS say where to send, and with which key.
 """
 
 import sys
@@ -18,10 +18,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 import ragspan
 
-URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:4318"
-
+endpoint = f"{sys.argv[1]}/v1/traces" if len(sys.argv) > 1 else None
 provider = TracerProvider(resource=Resource.create({"service.name": "payments"}))
-provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{URL}/v1/traces")))
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint)))
 trace.set_tracer_provider(provider)
 tracer = trace.get_tracer("payments")
 
@@ -39,6 +38,6 @@ for question, answer in ANSWERS.items():
     print(answer)
 
 if ragspan.default_engine().flush(timeout=5):  # a server need not: scores follow in the background, and at exit
-    print(f"the answers and their scores were sent to {URL}")
+    print("the answers and their scores were sent")
 else:
-    print(f"{URL} could not be reached")
+    print("the endpoint could not be reached")

@@ -68,7 +68,7 @@ def test_recorded_answers_are_replayed_through_a_chain_and_scored(tmp_path):
 def test_scores_go_out_by_plain_otlp(otlp_listener):
     shown = run("otlp.py", otlp_listener.url)
 
-    assert f"were sent to {otlp_listener.url}" in shown
+    assert "were sent" in shown
     names = {span.span_id: span.name for span in otlp_listener.spans}
     answers = [span for span in otlp_listener.spans if span.name == "invoke_workflow payments"]
     assert [names[span.parent_id] for span in answers] == ["POST /ask", "POST /ask"]

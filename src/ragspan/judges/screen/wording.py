@@ -43,7 +43,7 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
     if grade.unsure is not None:
         return f"Words do not show whether it is right: {grade.unsure}."
     if grade.context is None:
-        return f"No context has a word of {said}."
+        return f"No context has a main word of {said}."
     return f"Of {said} {grade.window:.0%} of the words stand close together in {_name_of(grade.context, analysis)}."
 
 
