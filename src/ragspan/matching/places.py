@@ -140,8 +140,7 @@ class PromptTexts:
     def _numbered(self, places: Iterable[int]) -> list[tuple[int, int]]:
         """Places in that text as parts and places in them."""
         starts = self._starts
-        numbered = ((bisect_right(starts, at) - 1, at) for at in places)
-        return [(number, at - starts[number]) for number, at in numbered]
+        return [(number, at - starts[number]) for at in places for number in [bisect_right(starts, at) - 1]]
 
     @functools.cached_property
     def _pieces(self) -> Mapping[str, list[int]]:
@@ -171,9 +170,7 @@ class PromptTexts:
     def find(self, texts: Sequence[str]) -> list[list[Match]]:
         """Where each text is, whole or in part: its first place in every part that has it."""
         found: dict[str, list[Match]] = {text: [] for text in sorted(texts, key=len, reverse=True) if text.strip()}
-        self._find_literal(found)
-        unread = self.silent | self._quoting
-        missing = [text for text, own in found.items() if all(match.part in unread for match in own)]
+        missing = self._find_literal(found)
         if missing and self.is_complete:  # else it is known already that more may be there
             missing = self._find_words(missing, found)
         if missing and self.is_complete:
@@ -185,9 +182,12 @@ class PromptTexts:
         if not found or found[-1].part != match.part:
             found.append(match)
 
-    def _find_literal(self, found: Mapping[str, list[Match]]) -> None:
-        """Take all places of all texts that are there as they are, the longest first, and those of the words apart."""
-        wanted, apart = list(found), self._apart
+    def _find_literal(self, found: Mapping[str, list[Match]]) -> list[str]:
+        """Take all places of all texts that are there as they are, the longest first, and those of the words apart.
+
+        Returns the texts that are not; one that stands inside of a longer one is.
+        """
+        wanted, apart, missing = list(found), self._apart, []
         if apart and apart not in found:
             shorter = (number for number, text in enumerate(wanted) if len(text) < len(apart))
             wanted.insert(next(shorter, len(wanted)) if len(apart) >= _MIN_APART else len(wanted), apart)
@@ -203,6 +203,9 @@ class PromptTexts:
             for part, start in own:
                 if self.is_free(part, start, start + len(needle)):
                     self._add(found[text], Match(part, start, start + len(needle), whole=True, text=text))
+            if text in found and all(part in self._quoting for part, _ in own):
+                missing.append(text)
+        return missing
 
     def _find_words(self, texts: Iterable[str], found: Mapping[str, list[Match]]) -> list[str]:
         """Take the places where all words of a text stand in a row; returns the texts that have none."""

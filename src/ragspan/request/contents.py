@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, TypeAlias
 
 from ragspan.safe_copy import CUT, Hidden, Opaque, Snapshot
@@ -272,11 +272,14 @@ def texts_in(value: Snapshot) -> Iterator[str]:
 
 def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]:
     """What lists and dictionaries hold in the end, by the names of the fields."""
-    if isinstance(value, (dict, list)):
-        for key, item in value.items() if isinstance(value, dict) else ((name, item) for item in value):
-            yield from leaves_in(item, key)
-    else:
+    if not isinstance(value, (dict, list)):
         yield name, value
+        return
+    for key, item in value.items() if isinstance(value, dict) else zip(repeat(name), value):
+        if isinstance(item, (dict, list)):
+            yield from leaves_in(item, key)
+        else:
+            yield key, item
 
 
 def words_in_name(name: str) -> set[str]:

@@ -164,15 +164,15 @@ class SeenDocuments:
 
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
-    metadata = kept_entries(document.metadata) if document.metadata else {}
-    names = field_names.SOURCE if metadata else ()
     return RetrievedContext(
         text=document.text,
         id=document.id,
         rank=rank,
         score=score,
-        source=next((source for name in names if (source := text_or_none(metadata.get(name)))), None),
-        metadata=metadata,
+        source=next(
+            (text for text in map(document.metadata.get, field_names.SOURCE) if type(text) is str and text), None
+        ),
+        metadata=document.metadata,
     )
 
 
@@ -247,7 +247,7 @@ def _hits(data: Any, depth: int = 0) -> Iterator[tuple[Document, float | None]]:
     own_id, score = _first_of(data, field_names.ID), _first_of(data, field_names.SCORE)
     sources = {key: data[key] for key in field_names.SOURCE if isinstance(data.get(key), str)}
     is_number = isinstance(score, (int, float)) and not isinstance(score, bool)
-    document = Document(text, None if own_id is None else str(own_id), {**sources, **about})
+    document = Document(text, None if own_id is None else str(own_id), kept_entries({**sources, **about}))
     yield document, float(score) if is_number else None
 
 

@@ -142,8 +142,8 @@ class _Cutter:
                 continue
             is_data = text.lstrip()[:1] in {"{", "["}
             for found in _pieces.finditer(marks.replace(b"\xff", b"\x00")):
-                if (mark := found[0][0]) not in _NO_EVIDENCE:
-                    piece = text[slice(*found.span())]
+                piece = "" if (mark := found[0][0]) in _NO_EVIDENCE else text[slice(*found.span())]
+                if piece.strip():
                     yield PromptPiece(Source(mark), unescaped(piece) if is_data else piece)
 
     def _mark(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> None:
@@ -378,6 +378,6 @@ def _summaries_in(tree: RequestTree) -> Iterator[str]:
     for step in (step for step in tree.all_steps if type(step) is Step):
         is_called_so = "summar" in step.name.lower()
         for value in (step.inputs, step.output):
-            for name, text in _texts_in(value, step.name) if is_called_so or isinstance(value, (dict, list)) else ():
-                if "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
+            for name, text in leaves_in(value, step.name) if is_called_so or isinstance(value, (dict, list)) else ():
+                if isinstance(text, str) and "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
                     yield text
