@@ -20,6 +20,7 @@ from ragspan.request.contents import (
     Document,
     FilledPrompt,
     PayloadMessage,
+    documents_in,
     leaves_in,
     prompt_of,
     texts_in,
@@ -307,7 +308,8 @@ def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str,
             elif isinstance(value, Document):  # a template is filled with it by the names of its fields
                 written.update((text, []) for text in (value.text, *value.metadata.values()) if isinstance(text, str))
             elif isinstance(value, (dict, list)):
-                written[str(value)] = [text for _, text in _texts_in(value)]
+                texts = [text for _, text in _texts_in(value)]
+                written.update(dict.fromkeys(texts, []) if documents_in(value) else {str(value): texts})
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
             own = (
                 text
