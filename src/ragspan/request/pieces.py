@@ -300,25 +300,19 @@ def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str,
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
-        written: dict[str, list[str]] = {}  # by a value as Python writes it, else its texts
-        for value in values:
-            if isinstance(value, str):
-                if value not in found:
-                    written[value] = []
-            elif isinstance(value, Document):  # a template is filled with it by the names of its fields
-                written.update((text, []) for text in (value.text, *value.metadata.values()) if isinstance(text, str))
-            elif isinstance(value, (dict, list)):
-                texts = [text for _, text in _texts_in(value)]
-                written.update(dict.fromkeys(texts, []) if documents_in(value) else {str(value): texts})
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            own = (
-                text
-                for whole, parts in written.items()
-                for text in ([whole] if whole.strip() in prompt else parts)
-                if len(text.strip()) >= _MIN_VALUE and text not in found and text.strip() in prompt
-            )
+            texts = (text for value in values for text in _as_written(value, prompt) if text not in found)
+            own = [text for text in texts if len(text.strip()) >= _MIN_VALUE and _spans(prompt, text)]
             filled.setdefault(prompt, []).extend(own)
     return filled
+
+
+def _as_written(value: Snapshot, prompt: str) -> list[str]:
+    """The texts with which a template is filled by a value: that as Python writes it, or else those in it."""
+    if isinstance(value, Document):  # by the names of its fields
+        return [text for text in (value.text, *value.metadata.values()) if isinstance(text, str)]
+    whole = str(value) if isinstance(value, (dict, list)) and not documents_in(value) else ""
+    return [whole] if _spans(prompt, whole) else [text for _, text in _texts_in(value)]
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
