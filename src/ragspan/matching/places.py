@@ -39,6 +39,7 @@ _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
 _mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
 _taken = re.compile(rb"[^\x00]+")
+_CLAIMS = [bytes([owner, *range(1, 256)]) for owner in range(9)]
 
 
 class Match(NamedTuple):
@@ -100,7 +101,7 @@ class PromptTexts:
         marks = self.marks[part]
         for start, end in spans:
             own = marks[start:end]
-            marks[start:end] = bytes([owner]) * len(own) if own == bytes(len(own)) else own.translate(_claims(owner))
+            marks[start:end] = bytes([owner]) * len(own) if own == bytes(len(own)) else own.translate(_CLAIMS[owner])
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
@@ -320,8 +321,3 @@ def _distance(wanted: Sequence[str], words: Sequence[str]) -> int | None:
         if at == len(wanted):
             return count
     return None if wanted else 0
-
-
-@functools.cache
-def _claims(owner: int) -> bytes:
-    return bytes([owner, *range(1, 256)])

@@ -8,7 +8,6 @@ from typing import Any
 from ragspan import field_names
 from ragspan.config import retrieval_tools
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
-from ragspan.records import RetrievedContext
 from ragspan.request.contents import (
     Document,
     ScoredDocuments,
@@ -41,7 +40,6 @@ class SeenDocuments:
 
     def __init__(self, tree: RequestTree) -> None:
         self.documents: dict[int, SeenDocument] = {}
-        self._contexts: dict[SeenDocument, RetrievedContext] = {}
         self.queries: list[str] = []  # what was searched with, or may have been
         for each in tree.chain_of_requests:
             _add_searches(each)
@@ -56,12 +54,6 @@ class SeenDocuments:
                     self._end(step)
                 else:
                     self._begin(step)
-
-    def context_of(self, entry: SeenDocument) -> RetrievedContext:
-        """A document as a context: one object each time, for most are found, and reach the prompt."""
-        if entry not in self._contexts:
-            self._contexts[entry] = context_of(entry.document, rank=entry.rank, score=entry.score)
-        return self._contexts[entry]
 
     @property
     def all(self) -> Sequence[SeenDocument]:
@@ -158,22 +150,6 @@ class SeenDocuments:
     def _is_new(self, found: ScoredDocuments) -> bool:
         """Whether no step had shown these documents before."""
         return all(id(document) not in self.documents for document, _ in found)
-
-
-# Documents as contexts
-
-
-def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
-    return RetrievedContext(
-        text=document.text,
-        id=document.id,
-        rank=rank,
-        score=score,
-        source=next(
-            (text for text in map(document.metadata.get, field_names.SOURCE) if type(text) is str and text), None
-        ),
-        metadata=document.metadata,
-    )
 
 
 def text_or_none(value: Any) -> str | None:

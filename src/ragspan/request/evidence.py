@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
@@ -33,19 +33,8 @@ _TAIL = 64
 _MAX_LOOKED_AT = 20_000
 
 
-class Evidence(NamedTuple):
-    """The fields of a record that say what its response is judged against."""
-
-    contexts: tuple[RetrievedContext, ...] | None
-    background: tuple[Background, ...]
-    background_truncated: bool
-    contexts_unknown: UnknownContexts | None
-    prompts_seen: bool
-    from_model: bool | None
-
-
-def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None) -> Evidence:
-    """What the answer of a request rests on."""
+def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None) -> dict[str, Any]:
+    """What the answer of a request rests on, by the names of a record's fields."""
     models = tree.answering_models
     answering, is_said = answering_calls(models, response)
     if not models:  # a client that nobody sees may have used what templates gave out, as the prompt of its call
@@ -65,7 +54,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     pieces = pieces_of(tree, seen, prompts, question or "")
     has_summary = has_earlier_summary(tree, prompts)
     background = _background(pieces)
-    contexts = _contexts(prompts, seen)
+    contexts = _contexts(prompts)
     named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
     contexts += named.values()
     unseen = _unseen(tree, seen, prompts, models)
@@ -78,16 +67,16 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
             why = "earlier_answer"
     is_known = is_said or all(call.said or call.reply is not None for call in models)
     has_prompts = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
-    return Evidence(
-        contexts=tuple(contexts) if why is None else None,
-        background=background,
-        background_truncated=bool(contexts) and has_summary,
-        contexts_unknown=why,
-        prompts_seen=has_prompts
+    return {
+        "contexts": tuple(contexts) if why is None else None,
+        "background": background,
+        "background_truncated": bool(contexts) and has_summary,
+        "contexts_unknown": why,
+        "prompts_seen": has_prompts
         and not any(part.unread for part, _ in prompts.parts.values())
         and unseen != "provider_search",
-        from_model=is_said if tree.answering_models and response and is_known else None,
-    )
+        "from_model": is_said if tree.answering_models and response and is_known else None,
+    }
 
 
 def contexts_of_calls(
@@ -95,16 +84,16 @@ def contexts_of_calls(
 ) -> list[RetrievedContext] | None:
     """The documents in the prompts that what these calls said comes from; None if there may be more."""
     prompts = answer_prompts(seen, question or "", tree.answering_models, calls)
-    return _contexts(prompts, seen) if prompts.texts.is_complete else None
+    return _contexts(prompts) if prompts.texts.is_complete else None
 
 
-def _contexts(prompts: AnswerPrompts, seen: SeenDocuments) -> list[RetrievedContext]:
+def _contexts(prompts: AnswerPrompts) -> list[RetrievedContext]:
     """The documents in prompt order."""
     found: dict[str, RetrievedContext] = {}
     for placed in prompts.placed:
         match = placed.match
         if match.text not in found:
-            own = seen.context_of(placed.entry)
+            own = placed.entry.context
             is_own = match.whole and match.text is own.text
             found[match.text] = own if is_own else replace(own, text=match.text, truncated=not match.whole)
     return list(found.values())

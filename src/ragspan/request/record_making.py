@@ -10,12 +10,12 @@ from ragspan import field_names
 from ragspan.capturing.log import RequestLog
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
-from ragspan.records import Generation, RagRecord, Reranking, Retrieval, ToolCall, identifier
-from ragspan.request.contents import Call, Document, PayloadMessage
-from ragspan.request.documents import SeenDocuments, context_of, text_or_none
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall, identifier
+from ragspan.request.contents import Call, Document, PayloadMessage, documents_in
+from ragspan.request.documents import SeenDocuments, text_or_none
 from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import answer_of, question_of
-from ragspan.request.steps import ModelStep, RerankStep, SearchStep, Step, SynthesisStep, ToolStep
+from ragspan.request.steps import ModelStep, RerankStep, SearchStep, SeenDocument, Step, SynthesisStep, ToolStep
 from ragspan.request.tree import RequestTree, tree_of
 from ragspan.safe_copy import Opaque, Snapshot, kept_entries
 from ragspan.turns import give_turn
@@ -66,8 +66,8 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         metadata={key: one for key, one in kept_entries(given).items() if not key.startswith(_TRACING)},
         is_agent=given.get("ls_integration") == "langchain_create_agent"
         or any(tool.call_id is not None for tool in tree.all_of(ToolStep)),
-        **_StepRecords(tree, seen).fields(),
-        **evidence._asdict(),
+        **_StepRecords(tree).fields(),
+        **evidence,
     )
 
 
@@ -81,9 +81,9 @@ def _is_bare(tree: RequestTree) -> bool:
 class _StepRecords:
     """The steps of a request as spans show them. A tool that returns what its only search found is that search, and no step of its own."""
 
-    def __init__(self, tree: RequestTree, seen: SeenDocuments) -> None:
-        self._tree, self._seen = tree, seen
-        self._messages: dict[tuple[str, str, str | None, tuple[ToolRequest, ...]], Message] = {}
+    def __init__(self, tree: RequestTree) -> None:
+        self._tree = tree
+        self._messages: dict[Message, Message] = {}
         self._all_searches = tree.all_of(SearchStep)
         self._searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
         tools = tree.all_of(ToolStep)
@@ -118,7 +118,7 @@ class _StepRecords:
         return Retrieval(
             name=step.name,
             query=step.query,
-            contexts=tuple(map(self._seen.context_of, step.found)),
+            contexts=tuple(entry.context for entry in step.found),
             span=step.span,
             data_source_id=text_or_none(step.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
@@ -144,11 +144,9 @@ class _StepRecords:
 
     def _message(self, part: PayloadMessage) -> Message:
         """A message of a prompt; an agent's prompts repeat all earlier ones."""
-        role, text, call_id, requests = key = (part.role, part.text, text_or_none(part.call_id), _requests(part))
-        if key not in self._messages:
-            shown = Message(role=_ROLES.get(role, role), text=text, tool_requests=requests, tool_call_id=call_id)
-            self._messages[key] = shown
-        return self._messages[key]
+        role, call_id = _ROLES.get(part.role, part.role), text_or_none(part.call_id)
+        message = Message(role=role, text=part.text, tool_requests=_requests(part), tool_call_id=call_id)
+        return self._messages.setdefault(message, message)
 
     def _rerankings(self) -> tuple[Reranking, ...]:
         """The rerankings: searches that call another one, and reorder or filter what it found, or else steps of their own."""
@@ -174,22 +172,16 @@ class _StepRecords:
         return tuple(
             self._reranking(step)
             for step in steps or self._tree.all_of(RerankStep)[:_MAX_OF_A_KIND]
-            if not step.is_filter or (step.ended_ns and not step.error and len(step.found) < len(step.given))
+            if not step.is_filter
+            or (step.ended_ns and not step.error and len(_listed(step.output)) < len(_listed(step.inputs)))
         )
 
     def _reranking(self, step: RerankStep) -> Reranking:
-        before, after = (
-            tuple(
-                context_of(entry.document, rank=rank, score=entry.document.metadata.get(_NEW_ORDER, entry.score))
-                for rank, entry in enumerate(documents)
-            )
-            for documents in (step.given, step.found)
-        )
         return Reranking(
             name=step.name,
             query=step.query,
-            given=before,
-            contexts=after,
+            given=_listed(step.inputs),
+            contexts=_listed(step.output),
             model=step.model,
             top_k=step.top_k,
             is_filter=step.is_filter,
@@ -214,6 +206,15 @@ def _search_of(tool: ToolStep, searches: Sequence[SearchStep], others: Iterable[
         return None
     result = tool.result if isinstance(tool.result, str) else ""
     return inside[0] if all(entry in tool.shown or entry.text in result for entry in inside[0].found) else None
+
+
+def _listed(documents: Snapshot) -> tuple[RetrievedContext, ...]:
+    """Documents in the order of a reranker, with its scores."""
+    pairs = [pair for found in documents_in(documents) for pair in found]
+    return tuple(
+        SeenDocument(document, rank, document.metadata.get(_NEW_ORDER, score)).context
+        for rank, (document, score) in enumerate(pairs)
+    )
 
 
 def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:

@@ -8,14 +8,14 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ragspan import field_names
 from ragspan.messages import ErrorReport
-from ragspan.records import SpanAnchor
+from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import (
     MAX_FIELDS,
     Document,
     PayloadMessage,
     content_text,
-    documents_in,
     json_fields,
     texts_in,
     tool_messages,
@@ -23,7 +23,7 @@ from ragspan.request.contents import (
 from ragspan.safe_copy import OPAQUE, Snapshot
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class SeenDocument:
     document: Document
     rank: int | None
@@ -34,6 +34,21 @@ class SeenDocument:
     @property
     def text(self) -> str:
         return self.document.text
+
+    @cached_property
+    def context(self) -> RetrievedContext:
+        """The document as a context: one object, for most are found, and reach the prompt."""
+        own = self.document
+        return RetrievedContext(
+            text=own.text,
+            id=own.id,
+            rank=self.rank,
+            score=self.score,
+            source=next(
+                (text for text in map(own.metadata.get, field_names.SOURCE) if type(text) is str and text), None
+            ),
+            metadata=own.metadata,
+        )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -116,19 +131,6 @@ class RerankStep(Step):
     top_k: int | None = None
     is_filter: bool = False
     """It is not a reranker: it counts where it left documents out, and else changes their texts."""
-
-    @property
-    def given(self) -> list[SeenDocument]:
-        return _seen_in(self.inputs)
-
-    @property
-    def found(self) -> list[SeenDocument]:
-        return _seen_in(self.output)
-
-
-def _seen_in(documents: Snapshot) -> list[SeenDocument]:
-    pairs = [pair for found in documents_in(documents) for pair in found]
-    return [SeenDocument(document, rank, score) for rank, (document, score) in enumerate(pairs)]
 
 
 @dataclass(eq=False, kw_only=True)
