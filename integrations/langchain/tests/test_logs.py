@@ -37,8 +37,8 @@ def log_of(captured):
 
 def test_an_event_after_the_end_of_its_run_changes_nothing(log_of):
     log = log_of(rag_chain())
-    ends = [event for event in log.history if event.kind is EventKind.END]
-    log.events.insert(len(log.events) - 1, ends[0]._replace(payload="late"))
+    *start, _, about = next(event for event in log.events if event[0] is EventKind.END)
+    log.events.insert(len(log.events) - 1, (*start, "late", about))
 
     assert Answered.of(record_of_log(log)) == COMPLETE
 
@@ -47,8 +47,8 @@ def test_a_request_whose_inner_runs_never_ended_is_aborted_when_it_is_given_up(l
     log = log_of(rag_chain())
     start_of_model = next(
         place
-        for place, event in enumerate(log.history)
-        if isinstance(event.about, StepStart) and event.about.kind is ModelStep
+        for place, (*_, about) in enumerate(log.events)
+        if isinstance(about, StepStart) and about.kind is ModelStep
     )
     del log.events[start_of_model + 1 :]
     log.abandoned = True

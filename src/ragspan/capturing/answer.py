@@ -45,8 +45,6 @@ ContextRecorder = Callable[[Sequence[RetrievedContext]], bool]
 """Notes contexts for the request that is running; False when none of its own is."""
 
 _recorders: list[ContextRecorder] = []
-
-
 _Part = TypeVar("_Part", bound=Capture)
 _T = TypeVar("_T")
 
@@ -67,7 +65,7 @@ class Answer:
         self.prompt: str | Iterable[Any] | None = None
         """What the model was given: a text, or messages such as `{"role": "user", "content": ...}`. With
         `unknown_contexts="prompt"` answers without contexts are scored by it."""
-        self._recorded: list[RetrievedContext] | None = None
+        self._recorded: list[RetrievedContext] | None = None  # by `record_contexts`
         self._parts: dict[int, tuple[object, Capture, Callable[[Any], object]]] = {}
         self.closed = False
         """The block has been left."""
@@ -81,10 +79,6 @@ class Answer:
         if entry is None:  # `setdefault`: all threads have to get the same part
             entry = self._parts.setdefault(id(owner), (owner, make(), end))
         return cast("_Part", entry[1])
-
-    def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
-        """These contexts go into the prompt, too."""
-        self._recorded = [*(self._recorded or ()), *contexts]
 
     def _close(self, record: RagRecord, noted: ErrorReport | None) -> _AnswerCapture:
         self.closed = True
@@ -191,8 +185,6 @@ def _message(given: Any) -> Message | None:
 
 
 _ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant"}
-
-
 _answer: ContextVar[Answer | None] = ContextVar("ragspan_answer", default=None)
 
 
@@ -282,7 +274,7 @@ def record_contexts(contexts: Iterable[Any]) -> None:
         return
     answer = enclosing_answer()
     if answer is not None:
-        answer.record_contexts(readable)
+        answer._recorded = [*(answer._recorded or ()), *readable]  # noqa: SLF001
     elif _guarded(is_enabled):
         _log.report(
             "outside",

@@ -114,9 +114,7 @@ class PromptTexts:
         texts: list[str] = []
         for number, part in enumerate(self.parts):
             marks, at, pieces = self.marks[number], 0, list[str]()
-            for taken in (
-                _taken.finditer(marks) if marks != bytes(len(part)) else ()
-            ):  # leaves holes where something was found
+            for taken in _taken.finditer(marks):  # leaves holes where something was found
                 start, end = taken.span()
                 pieces += [part[at:start], f" {WordIndex.HOLE}{' ' * (end - start - 2)}" if end - start > 1 else " "]
                 at = end

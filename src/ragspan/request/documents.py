@@ -33,9 +33,6 @@ class SeenDocuments:
     """What the steps of a request showed, and of the requests that it continues.
 
     It tells each tool and search what it found, and each model its prompt.
-
-    Args:
-        tree: the request.
     """
 
     def __init__(self, tree: RequestTree) -> None:

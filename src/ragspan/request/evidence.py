@@ -14,7 +14,7 @@ from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
 from ragspan.request.contents import FilledPrompt, PayloadMessage, leaves_in, prompt_of
 from ragspan.request.documents import SeenDocuments
-from ragspan.request.pieces import PromptPiece, Source, has_earlier_summary, pieces_of, says_something, trimmed
+from ragspan.request.pieces import PromptPiece, Source, has_earlier_summary, pieces_of, says_something
 from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts, answering_calls, shares_words
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep
 from ragspan.request.tree import RequestTree
@@ -30,6 +30,7 @@ _REMOTE = {"RemoteRunnable", "RemoteGraph"}  # steps that call a program elsewhe
 _UNMARKED = 8  # words in one piece that may be a document, though nothing says so
 _SAID_BEFORE = {Turn.SPOKEN, Turn.QUOTED}
 _TAIL = 64
+_ENDS = " \t\n.,;!?)]}"  # what a document before a piece may end with
 _MAX_LOOKED_AT = 20_000
 
 
@@ -105,7 +106,7 @@ def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
     left = MAX_BACKGROUND + 1
     for piece in pieces:
         kind = _KINDS.get(piece.source)
-        text = "" if kind is None else piece.text.strip() if kind == "history" else trimmed(piece.text)
+        text = piece.text.strip() if kind == "history" else piece.text.lstrip(_ENDS).strip().rstrip("([{")
         if kind is not None and left > 0 and (text, kind) not in found and says_something(text):
             found[text[:left], kind] = None
             left -= len(text)

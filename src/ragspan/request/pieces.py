@@ -35,7 +35,6 @@ from ragspan.turns import give_turn
 
 _LONG = 5  # words of a line that a model wrote into a tool's call, and that the result repeats
 _MIN_VALUE = 4
-_ENDS = " \t\n.,;!?)]}"  # what a document before a piece may end with
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+")
@@ -73,8 +72,6 @@ class Source(enum.IntEnum):
 
 
 _UNKNOWN = bytes([255, *range(1, 256)])
-
-
 _NO_EVIDENCE = bytes([Source.DOCUMENT, Source.SAID])
 
 
@@ -278,11 +275,6 @@ def says_something(text: str) -> bool:
     return len(words) > 1 or any(word.isdigit() or (len(word) >= _MIN_VALUE and not is_label) for word in words)
 
 
-def trimmed(piece: str) -> str:
-    """A piece without what belongs to its neighbours."""
-    return piece.lstrip(_ENDS).strip().rstrip("([{")
-
-
 # What prompts were filled with: the values of templates, and what steps and the caller handed on
 
 
@@ -316,11 +308,9 @@ def _as_written(value: Snapshot, prompt: str) -> list[str]:
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
-    """The texts that are data wherever they stand: what steps gave out, and fields of the caller's; not what was said, nor instructions.
+    """The texts that are data wherever they stand: what steps gave out, and fields of the caller's.
 
-    Args:
-        tree: the request.
-        asked: the question, and what was searched with.
+    Not what was said, what was asked or searched with, nor instructions.
     """
     said = [(each.ended_ns, text) for each in tree.answering_models if (text := each.said.strip())]
     left_out = {text.strip() for text in asked}

@@ -23,23 +23,24 @@ from ragspan.request.contents import (
 from ragspan.safe_copy import OPAQUE, Snapshot
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class SeenDocument:
     document: Document
     rank: int | None
     score: float | None
     from_history: bool = False  # only the state of a conversation has shown it
     is_beside: bool = False  # its text is one of a document's metadata
+    _context: RetrievedContext | None = None
 
     @property
     def text(self) -> str:
         return self.document.text
 
-    @cached_property
+    @property
     def context(self) -> RetrievedContext:
         """The document as a context: one object, for most are found, and reach the prompt."""
         own = self.document
-        return RetrievedContext(
+        self._context = self._context or RetrievedContext(
             text=own.text,
             id=own.id,
             rank=self.rank,
@@ -49,6 +50,7 @@ class SeenDocument:
             ),
             metadata=own.metadata,
         )
+        return self._context
 
 
 @dataclass(eq=False, kw_only=True)

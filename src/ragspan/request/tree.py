@@ -11,7 +11,7 @@ from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream, nested_logs
+from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, nested_logs
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import FilledPrompt, PayloadMessage
@@ -24,8 +24,6 @@ _START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # member
 _CONTEXTS, _REREAD, _AGAIN = EventKind.CONTEXTS, EventKind.REREAD, EventKind.AGAIN
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}  # the input with which a stream starts; its real input comes with its end
-
-
 AnyStep = TypeVar("AnyStep", bound=Step)
 
 
@@ -176,7 +174,7 @@ def tree_of(
     log: RequestLog,
     around: Mapping[RunKey, Step] | None = None,
     *,
-    events: Iterable[tuple[Any, ...]] | None = None,
+    events: Iterable[Event] | None = None,
     streams: Mapping[RunKey, TokenStream] | None = None,
     before: RequestTree | None = None,
 ) -> RequestTree:

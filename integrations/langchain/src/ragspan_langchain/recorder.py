@@ -294,7 +294,8 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
         noted["metadata"] = metadata = kept_entries(metadata, texts=log.texts)
         log.parts += 3 * len(metadata)
     if OPENINFERENCE in sys.modules:
-        log.look_for_span(functools.partial(openinference_anchor, run_id))
+        log.span_finder = functools.partial(openinference_anchor, run_id)
+        log.find_span()
 
 
 # What the starts and ends of the other kinds of run show

@@ -88,7 +88,7 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step] | None = None) ->
 
     It has the prompts that templates were filled for; a synthesizer without nodes asks nobody.
     """
-    streams = {**log.streams, **_streams_of_models(log.history)} if log.streams else log.streams
+    streams = {**log.streams, **_streams_of_models(log.events)} if log.streams else log.streams
     tree = tree_of(log, around, events=_read(log, streams), streams=streams)
     tree.framework, tree.run_type, tree.delivered = "llama_index", "engine", "awaited" in log.about
     models = tree.all_of(ModelStep)
@@ -213,7 +213,8 @@ def _with_documents(given: Sequence[Any], log: RequestLog) -> Sequence[Any]:
     """What a synthesizer was given: of texts that a program handed over, perhaps those of documents, these documents."""
     if not any(isinstance(one, str) for one in given):
         return given
-    known = {each.text: each for one in log.history for found in documents_in(one.payload) for each, _ in found}
+    payloads = [payload for _, _, _, _, payload, _ in list(log.events)]
+    known = {each.text: each for one in payloads for found in documents_in(one) for each, _ in found}
     return [known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in given]
 
 
@@ -232,19 +233,19 @@ def _with_templates(reread: Sequence[tuple[Document, str, Template | None]]) -> 
     return [(document, text) for document, text, _ in reread]
 
 
-def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
+def _streams_of_models(events: Iterable[Event]) -> dict[RunKey, TokenStream]:
     """Of the models that stream the answer of a synthesis: what its reader got of it; their own words are not noted."""
     parents: dict[RunKey, RunKey | None] = {}
     models: list[RunKey] = []
     answers: dict[RunKey, Stream] = {}
-    for event in history:
-        if event.kind is EventKind.START:
-            parents[event.run] = event.parent
-            models += [event.run] if _kind_of(event.about) is ModelStep else []
-        elif event.kind is EventKind.END:
-            models = [run for run in models if run != event.run]  # it did not stream
-            if isinstance(event.payload, Stream):
-                answers[event.run] = event.payload
+    for kind, run, parent, _, payload, about in list(events):
+        if kind is _START:
+            parents[run] = parent
+            models += [run] if _kind_of(about) is ModelStep else []
+        elif kind is EventKind.END:
+            models = [one for one in models if one != run]  # it did not stream
+            if isinstance(payload, Stream):
+                answers[run] = payload
     found: dict[RunKey, TokenStream] = {}
     for model in models:
         around = parents.get(model)

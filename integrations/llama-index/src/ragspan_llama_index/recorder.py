@@ -234,7 +234,8 @@ class SpanRecorder:
                 log.about["metadata"] = own = kept_entries(given, texts=log.texts)
                 log.parts += 3 * len(own)
             if _OPENINFERENCE in modules:
-                log.look_for_span(lambda: _span_of(span_id))
+                log.span_finder = lambda: _span_of(span_id)
+                log.find_span()
         return log, None, None, False, None
 
     def _enter(  # noqa: C901, PLR0912  on the request path, where each call takes its time
