@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import NamedTuple
@@ -278,7 +278,7 @@ def says_something(text: str) -> bool:
 # What prompts were filled with: the values of templates, and what steps and the caller handed on
 
 
-def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str, list[str]]:
+def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[str]]:
     """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there.
 
     Those of documents are found already.
@@ -292,19 +292,20 @@ def _filled_texts(tree: RequestTree, found: Collection[str | None]) -> dict[str,
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
+        written = [(whole, parts) for whole, parts in map(_as_written, values) if whole or not found.issuperset(parts)]
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            texts = (text for value in values for text in _as_written(value, prompt) if text not in found)
-            own = [text for text in texts if len(text.strip()) >= _MIN_VALUE and _spans(prompt, text)]
-            filled.setdefault(prompt, []).extend(own)
+            texts = (text for whole, parts in written for text in ([whole] if _spans(prompt, whole) else parts))
+            own = [text for text in texts if len(text.strip()) >= _MIN_VALUE and text not in found]
+            filled.setdefault(prompt, []).extend(text for text in own if _spans(prompt, text))
     return filled
 
 
-def _as_written(value: Snapshot, prompt: str) -> list[str]:
-    """The texts with which a template is filled by a value: that as Python writes it, or else those in it."""
+def _as_written(value: Snapshot) -> tuple[str, list[str]]:
+    """A value of a template as Python writes it, and the texts in it: one or the other is in what the template gave out."""
     if isinstance(value, Document):  # by the names of its fields
-        return [text for text in (value.text, *value.metadata.values()) if isinstance(text, str)]
+        return "", [text for text in (value.text, *value.metadata.values()) if isinstance(text, str)]
     whole = str(value) if isinstance(value, (dict, list)) and not documents_in(value) else ""
-    return [whole] if _spans(prompt, whole) else [text for _, text in _texts_in(value)]
+    return whole, [text for _, text in _texts_in(value)]
 
 
 def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
