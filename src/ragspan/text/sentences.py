@@ -7,7 +7,7 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from sys import intern
@@ -28,11 +28,10 @@ _NUMBER_OF_ITEM, _LONGEST_NUMBER = re.compile(r"\d{1,2}\."), 3
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
-_SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m"}), '.,;:!?()"'
+_SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "cent"}), '.,;:!?()"'
 """In place of the keys of a chunk that has several or may belong to the number before it; such chunks, and marks around them."""
 _MAX_CHUNKS, _LONGEST = 1 << 16, 64
 """Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
-_BREAKS = frozenset({"\n", *_BULLETS})
 _PAUSES = frozenset(',;:()[]"')
 
 
@@ -46,28 +45,26 @@ class Sentence(NamedTuple):
     """Commas, colons, brackets and dashes, by the place of the word that follows."""
 
 
-class SentenceReader:
-    """Remembers chunks of one language.
+class SentenceReader(dict[str, str]):
+    """Remembers chunks of one language: for each its content key; empty for most, which are function words.
 
     Safe from any thread: at worst, two threads read a chunk twice.
     """
 
     def __init__(self, language: Language) -> None:
+        super().__init__()
         self._language, self._is_english = language, language.code == "en"
-        self._keys: dict[str, str] = {}
-        """For each chunk its content key; empty for most, which are function words."""
+        self._several: dict[str, tuple[str, ...]] = {}
+        """The content keys of the chunks that have `_SEVERAL` in place of one."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
         self.ends = _ends_in(language)
-        """An expression for the ends of sentences."""
+        """An expression for the ends of sentences, with what is left out before the next one."""
 
     def content(self, text: str) -> tuple[str, ...]:
         """The content keys of a `readable` sentence."""
         chunks = text.split() if self._is_english else self._in_one_form(text).split()
-        try:
-            keys = tuple(filter(None, map(self._keys.__getitem__, chunks)))
-        except KeyError:
-            keys = (_SEVERAL,)
+        keys = tuple(filter(None, map(self.__getitem__, chunks)))
         if _SEVERAL in keys:
             keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
         return keys
@@ -89,19 +86,28 @@ class SentenceReader:
         """The text with each amount as one chunk."""
         return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
 
-    def _content_of(self, chunk: str) -> list[str]:
-        known = self._keys.get(chunk, _SEVERAL)
-        if known != _SEVERAL:
-            return [known] if known else []
-        # Each chunk and key is one object for all texts, so that dictionaries need no look at its letters.
-        found = [intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)]
-        if len(chunk) <= _LONGEST:
-            if len(self._keys) >= _MAX_CHUNKS:
-                self._keys.clear()
-                self._words.clear()
-            is_plain = len(found) <= 1 and chunk.strip(_AROUND).lower() not in _MAY_BE_JOINED
-            self._keys[intern(chunk)] = "".join(found) if is_plain else _SEVERAL
+    def _content_of(self, chunk: str) -> Sequence[str]:
+        key = self[chunk]
+        if key != _SEVERAL:
+            return (key,) if key else ()
+        return self._several.get(chunk) or self._read(chunk)
+
+    def __missing__(self, chunk: str) -> str:
+        if len(chunk) > _LONGEST:
+            return _SEVERAL
+        if len(self) >= _MAX_CHUNKS:
+            self.clear()
+            self._several.clear()
+        keys = self._read(chunk)
+        is_plain = len(keys) <= 1 and chunk.strip(_AROUND).lower() not in _MAY_BE_JOINED
+        if not is_plain:
+            self._several[chunk] = keys
+        self[intern(chunk)] = found = "".join(keys) if is_plain else _SEVERAL
         return found
+
+    def _read(self, chunk: str) -> tuple[str, ...]:
+        # Each key is one object for all texts, so that dictionaries need no look at its letters.
+        return tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
 
     def _tokens(self, chunk: str) -> list[str]:
         bare = chunk[:-1] if chunk[-1] in ".,;:!?" else chunk
@@ -114,6 +120,8 @@ class SentenceReader:
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), before, after
         if len(chunk) <= _LONGEST:
+            if len(self._words) >= _MAX_CHUNKS:
+                self._words.clear()
             self._words[chunk] = found
         return found
 
@@ -127,9 +135,11 @@ def _ends_in(language: Language) -> re.Pattern[str]:
     kept += [r"[\s(\[\"'][A-Z\u00c0-\u00deА-Я]", r"^[A-Z]", r"\.[^\W\d_]"]
     kept += [r"[\s(]\d", r"[\s(]\d\d", r"^\d", r"^\d\d"] if language.has_ordinal_points else []
     stop = "".join(rf"(?<!{word}\.)" for word in kept)
+    # Quick: a word that is longer than all abbreviations is none.
+    stop = rf"(?:(?<=[^\W\d_]{{{max(abbreviations, default=1) + 1}}}.)|{stop})"
     return re.compile(
-        rf"""[.!?\u2026\n{_BULLETS}{_FULL_STOPS}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
-        rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S))"""
+        rf"""([.!?\u2026\n{_BULLETS}{_FULL_STOPS}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
+        rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S)))(?:(?<=[\n{_BULLETS}])(?:{_MARKERS})+)?"""
     )
 
 
@@ -158,19 +168,12 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
 
 def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
-    start = _after_markers(text, 0)
-    for end in [*[stop.end() for stop in reader(language).ends.finditer(text)], len(text)]:
-        if end <= start:  # the point of "1."
-            continue
-        bare = text[start:end].strip(_EDGES)
+    markers = _AT_BEGINNING.match(text)
+    start = markers.end() if markers else 0
+    for stop in [*reader(language).ends.finditer(text, start), None]:
+        bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (
             len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)
         ):
             yield bare
-        start = _after_markers(text, end) if text[end - 1] in _BREAKS else end
-
-
-def _after_markers(text: str, at: int) -> int:
-    """Where a line begins behind the markers of a list."""
-    markers = _AT_BEGINNING.match(text, at)
-    return markers.end() if markers else at
+        start = stop.end() if stop else start
