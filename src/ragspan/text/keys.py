@@ -88,12 +88,13 @@ def readable(text: str) -> str:
     return text if text.replace("\n", "").isprintable() else _UNREADABLE.sub(" ", text)
 
 
-_JOINED = re.compile(r"(\d) (?=[ap]\.?m\b)", re.IGNORECASE)
+_BETWEEN = re.compile(r" (?=[AaPp]\.?[Mm]\b)(?<=\d )")
+"""The space of "5 pm". An expression that begins with a sign is found fast."""
 
 
 def in_one_form(text: str) -> str:
     """The text with times and per cent as one word: "5 pm" as "5pm"."""
-    return _JOINED.sub(r"\1", text.replace("per cent", "percent"))
+    return _BETWEEN.sub("", text.replace("per cent", "percent"))
 
 
 def tokens(text: str, *, months: bool = True) -> list[str]:

@@ -7,9 +7,8 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -65,9 +64,15 @@ class SentenceReader(dict[str, str]):
         """The content keys of a `readable` sentence."""
         chunks = text.split() if self._is_english else self._in_one_form(text).split()
         keys = tuple(filter(None, map(self.__getitem__, chunks)))
-        if _SEVERAL in keys:
-            keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
-        return keys
+        if _SEVERAL not in keys:
+            return keys
+        found, chunks = list[str](), self._in_one_form(text).split()
+        for chunk, key in zip(chunks, map(self.__getitem__, chunks), strict=True):
+            if key == _SEVERAL:
+                found += self._several.get(chunk) or self._read(chunk)
+            elif key:
+                found.append(key)
+        return tuple(found)
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
@@ -85,12 +90,6 @@ class SentenceReader(dict[str, str]):
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""
         return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
-
-    def _content_of(self, chunk: str) -> Sequence[str]:
-        key = self[chunk]
-        if key != _SEVERAL:
-            return (key,) if key else ()
-        return self._several.get(chunk) or self._read(chunk)
 
     def __missing__(self, chunk: str) -> str:
         if len(chunk) > _LONGEST:
