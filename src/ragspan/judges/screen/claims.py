@@ -82,9 +82,13 @@ class Claim:
         """The context sentences whose clauses and numbers it is compared with; none where no sentence is near enough."""
         if not self.is_english or self.sentence.text.endswith(":"):
             return []
-        content = self.facts.content
-        opposites = [(word, other) for word in content for other in english().opposites.get(word, ())]
-        return self.index.near(content, opposites, self.response.enough)
+        return self.index.near(self.facts.content, self.opposites, self.response.enough)
+
+    @Lazy
+    def opposites(self) -> dict[str, frozenset[str]]:
+        """The opposites of its words that have some."""
+        known, content = english().opposites, self.facts.content
+        return {word: known[word] for word in content & known.keys()}
 
     @Lazy
     def closest(self) -> list[int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -169,19 +169,19 @@ class Index(dict[str, int]):
         said = self.texts[place] == sentence.text or read_sentence(self.texts[place], language).keys == sentence.keys
         return place if said else None
 
-    def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
+    def near(self, content: Collection[str], opposites: Mapping[str, Iterable[str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
 
         There are none if no sentence holds the share `least` of them.
         """
-        pairs = list(opposites)
-        if unknown := {other for _, other in pairs}.difference(self):
+        if unknown := set[str]().union(*opposites.values()).difference(self):
             self.look_up(unknown)
         held = {word: self[word] for word in sorted(content)}
         weights = {word: self.weight(word) for word in held}
         total = sum(weights.values()) or 1
-        for word, other in pairs:
-            held[word] |= self[other]
+        for word, others in opposites.items():
+            for other in others:
+                held[word] |= self[other]
         if sum(weights[word] for word, bits in held.items() if bits) < least * total:
             return []
         planes: list[int] = []

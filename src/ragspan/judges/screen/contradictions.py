@@ -49,6 +49,11 @@ class _Match(NamedTuple):
 def find_opposition(claim: Claim) -> Finding | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
     enough, fewest = (_ENOUGH, 1) if claim.response.lone else (_NEARLY_ALL, 4)
+    opposites = claim.opposites.values()
+    if not claim.facts.may_deny and not any(
+        near.facts.may_deny or not all(map(near.facts.content.isdisjoint, opposites)) for near in claim.near
+    ):
+        return None  # as of most claims
     for clause in claim.facts.clauses:
         matches = [match for near in claim.near for match in _matches(claim, clause, near)]
         if len(clause.own) < fewest or not matches:

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ragspan.text.keys import is_content, is_number, key
+from ragspan.text.keys import content_of, is_content, is_number, key
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import pairs_of, rows_of, word_set, words_of
@@ -52,6 +52,8 @@ class EnglishWords:
         self.turns, self.months, self.weekdays = sets["turns"], sets["months"], sets["weekdays"]
         """Words that begin a clause: "but", "if"; names of months and days."""
         self.breaks = self.turns | {"and", "or"} | self.exceptions
+        self.may_deny = self.negations | self.exceptions | _keys(_REFUSING) | {"free"}
+        """What denies, or may do so in its place: a sentence without one of these denies nothing."""
         self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""
@@ -123,15 +125,17 @@ class Facts:
         skipped = 1 if answers and (1 in sentence.pauses or _ANSWERED.match(sentence.text)) else 0
         self.words = sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
+        keys = sentence.keys[skipped:_MOST_WORDS]
+        self.keys = keys if _INCLUDING.isdisjoint(keys) else tuple(map(compared, keys))
+        self.may_deny = not english().may_deny.isdisjoint(self.keys)
 
     @Lazy
     def quantities(self) -> tuple[Quantity, ...]:
         """Its numbers, dates and times."""
         found: list[Quantity] = []
-        for at, word in enumerate(self.keys):
-            may_be_one = (is_number(word) or word in english().dated) and (not found or at >= found[-1].end)
-            quantity = self._quantity(at) if may_be_one else None
+        dated = english().dated
+        for at in [at for at, word in enumerate(self.keys) if word in dated or is_number(word)]:
+            quantity = self._quantity(at) if not found or at >= found[-1].end else None
             if quantity is not None and found:
                 last, joint = found[-1], self.keys[found[-1].end : quantity.at]
                 is_half = quantity.raw == "0.5" and joint == ("and", "a") and not last.kind  # "two and a half hours"
@@ -147,8 +151,8 @@ class Facts:
     def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
-        told = filter(tells, frozenset(self.keys) - english().denying)
-        return frozenset(told).difference(*measured)
+        told = frozenset(filter(tells, content_of(self.keys) - english().denying)).difference(*measured)
+        return told | {"include"} if "include" in self.keys else told
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
@@ -168,11 +172,13 @@ class Facts:
     def clauses(self) -> tuple[Clause, ...]:
         """At least one, unless the sentence is empty."""
         keys = self.keys
-        starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
+        breaks = english().breaks
+        likely = [at for at, word in enumerate(keys) if word in breaks or word == "that" or at in self.pauses]
+        starts = [0, *(at for at in likely if at and self._begins_clause(at)), len(keys)]
         found, inherited = [], frozenset[str]()
         for start, end in pairwise(starts):
             own = self.content.intersection(keys[start:end])
-            negations = tuple(filter(self._denies, range(start, end)))
+            negations = tuple(filter(self._denies, range(start, end))) if self.may_deny else ()
             found.append(Clause(start=start, end=end, own=own, inherited=inherited, negations=negations))
             inherited |= own
         return tuple(found)
