@@ -79,12 +79,15 @@ _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": 
 # What no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
 _UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+_PLAIN = bytes([*b"\t\n\r", *range(32, 127)])
+
 
 def readable(text: str) -> str:
     """The text with typographic quotes and dashes in ASCII; surrogates, controls and bidirectional marks as spaces."""
-    if not text.isascii():
-        for mark, plain in _ASCII.items():  # faster than a translation table
-            text = text.replace(mark, plain)
+    if text.isascii():
+        return _UNREADABLE.sub(" ", text) if text.encode().translate(None, _PLAIN) else text
+    for mark, plain in _ASCII.items():  # faster than a translation table
+        text = text.replace(mark, plain)
     return text if text.replace("\n", "").isprintable() else _UNREADABLE.sub(" ", text)
 
 

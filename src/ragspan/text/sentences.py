@@ -7,8 +7,9 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -60,12 +61,18 @@ class SentenceReader(dict[str, str]):
         self.ends = _ends_in(language)
         """An expression for the ends of sentences, with what is left out before the next one."""
 
-    def content(self, text: str) -> tuple[str, ...]:
-        """The content keys of a `readable` sentence."""
-        chunks = text.split() if self._is_english else self._in_one_form(text).split()
-        keys = tuple(filter(None, map(self.__getitem__, chunks)))
-        if _SEVERAL not in keys:
-            return keys
+    def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Those of some `readable` sentences that have content, with their content keys."""
+        found, read = [], self.__getitem__
+        for text in sentences:
+            keys = tuple(filter(None, map(read, (text if self._is_english else self._in_one_form(text)).split())))
+            if _SEVERAL in keys:
+                keys = self._content(text)
+            if keys:
+                found.append((text, keys))
+        return found
+
+    def _content(self, text: str) -> tuple[str, ...]:
         found, chunks = list[str](), self._in_one_form(text).split()
         for chunk, key in zip(chunks, map(self.__getitem__, chunks), strict=True):
             if key == _SEVERAL:
@@ -76,16 +83,16 @@ class SentenceReader(dict[str, str]):
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        known, words, keys, pauses = self._words, list[str](), list[str](), dict[int, str]()
-        for chunk in self._in_one_form(text).split():
-            said, own, before, after = known.get(chunk) or self._with_words(chunk)
-            if before and words:
-                pauses[len(words)] = before
-            words += said
-            keys += own
-            if after:
-                pauses[len(words)] = after
-        return Sentence(text=text, words=tuple(words), keys=tuple(keys), pauses=pauses)
+        known, pauses, at = self._words, dict[int, str](), 0
+        read = [known.get(chunk) or self._with_words(chunk) for chunk in self._in_one_form(text).split()]
+        words, keys, before, after = zip(*read, strict=True) if read else ((), (), (), ())
+        for said, _, opening, closing in read if any(before) or any(after) else ():
+            if opening and at:
+                pauses[at] = opening
+            at += len(said)
+            if closing:
+                pauses[at] = closing
+        return Sentence(text, tuple(chain.from_iterable(words)), tuple(chain.from_iterable(keys)), pauses)
 
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""

@@ -45,11 +45,7 @@ class Context:
         self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._language, self._facts = language, dict[int, Facts]()
-        if structure is not None:
-            texts: Iterable[str] = structure[0]
-        else:
-            texts = split_sentences(even, language)
-        read = [(text, keys) for text in texts if (keys := known.content(text))]
+        read = known.with_content(split_sentences(even, language) if structure is None else structure[0])
         # Tuples of plain values cost the garbage collector nothing.
         self.texts, self.keys = tuple([text for text, _ in read]), tuple([keys for _, keys in read])
         """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
@@ -122,8 +118,8 @@ class Index(dict[str, int]):
         sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
             give_turn()
-            for number, keys in enumerate(context.keys, first):
-                if there := sought.intersection(keys):
+            for number, there in enumerate(map(sought.intersection, context.keys), first):
+                if there:
                     held.update(there)
                     for word in there:
                         found[word] |= 1 << number

@@ -151,7 +151,8 @@ class Facts:
     def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
-        told = frozenset(filter(tells, content_of(self.keys) - english().denying)).difference(*measured)
+        told = content_of(self.keys).difference(english().denying, *measured)
+        told -= set(filter(is_number, told))
         return told | {"include"} if "include" in self.keys else told
 
     @Lazy
