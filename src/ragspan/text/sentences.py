@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -56,8 +55,10 @@ class SentenceReader(dict[str, str]):
         self._language, self._is_english = language, language.code == "en"
         self._several: dict[str, tuple[str, ...]] = {}
         """The content keys of the chunks that have `_SEVERAL` in place of one."""
+        self._plain: dict[str, str] = {}
+        """The keys of chunks that are a word, function words too."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
-        """The words of chunks and their keys, with the marks before and after them that part a sentence."""
+        """The words of other chunks and their keys, with the marks before and after them that part a sentence."""
         self.ends = _ends_in(language)
         """An expression for the ends of sentences, with what is left out before the next one."""
 
@@ -83,16 +84,20 @@ class SentenceReader(dict[str, str]):
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        known, pauses, at = self._words, dict[int, str](), 0
-        read = [known.get(chunk) or self._with_words(chunk) for chunk in self._in_one_form(text).split()]
-        words, keys, before, after = zip(*read, strict=True) if read else ((), (), (), ())
-        for said, _, opening, closing in read if any(before) or any(after) else ():
-            if opening and at:
-                pauses[at] = opening
-            at += len(said)
-            if closing:
-                pauses[at] = closing
-        return Sentence(text, tuple(chain.from_iterable(words)), tuple(chain.from_iterable(keys)), pauses)
+        words, keys, pauses, plain = list[str](), list[str](), dict[int, str](), self._plain
+        for chunk in self._in_one_form(text).split():
+            if key := plain.get(chunk):
+                words.append(chunk)
+                keys.append(key)
+                continue
+            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
+            if before and words:
+                pauses[len(words)] = before
+            words += said
+            keys += own
+            if after:
+                pauses[len(words)] = after
+        return Sentence(text, tuple(words), tuple(keys), pauses)
 
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""
@@ -126,9 +131,13 @@ class SentenceReader(dict[str, str]):
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), before, after
         if len(chunk) <= _LONGEST:
-            if len(self._words) >= _MAX_CHUNKS:
+            if len(self._plain) + len(self._words) >= _MAX_CHUNKS:
+                self._plain.clear()
                 self._words.clear()
-            self._words[chunk] = found
+            if words == [chunk]:
+                self._plain[chunk] = found[1][0]
+            else:
+                self._words[chunk] = found
         return found
 
 
