@@ -26,6 +26,7 @@ _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an
 _SIGN, _RAISED = re.compile(r"[^\w\s.,;'\"?!%$&+-]"), re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]")
 _RULES = ("---", "___")
 """Text without one of these has no marks: most answers need no further look."""
+_PIECE, _REACH = 4_000, 2_100  # characters that are searched at once, and behind them of what begins in them
 _VISIBLE = re.compile(r"[^\n]")
 
 
@@ -46,6 +47,19 @@ def stated(answer: str) -> str:
 def states_nothing(answer: str) -> bool:
     """Whether an answer states no fact at all: a greeting, thanks, an offer, a question back."""
     return not any(map(str.isalnum, stated(answer)))
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """As `finditer`, with turns for others: a piece of the text at a time."""
+    at = 0
+    for end in range(_PIECE, len(text) + _PIECE, _PIECE):
+        give_turn()
+        for match in pattern.finditer(text, max(at, end - _PIECE), end + _REACH):
+            if match.start() >= end:
+                break
+            give_turn()
+            yield match
+            at = match.end()
 
 
 def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
@@ -102,7 +116,7 @@ of names with the rule below it."""
 
 
 def _marks_of_lines(text: str) -> Iterator[tuple[int, int]]:
-    return (mark.span() for mark in _LINE_MARKS.finditer(text))
+    return (mark.span() for mark in _matches(_LINE_MARKS, text))
 
 
 # Where an answer says where its facts come from
@@ -189,7 +203,7 @@ def _is_source(text: str) -> bool:
 
 def _citations(text: str) -> Iterator[tuple[int, int]]:
     """Marks that lead to a source; of a link that stands in a sentence what is not its text."""
-    for link in _LINK.finditer(text) if "](" in text else ():
+    for link in _matches(_LINK, text) if "](" in text else ():
         _, picture, words, _, closing = link.groups()
         bare, is_grouped = words.strip("[]^ "), bool(link[1].strip() and link[5].strip())
         if picture or is_grouped or bare.isdigit() or bare.lower() == "link" or _is_source(bare):
@@ -197,16 +211,16 @@ def _citations(text: str) -> Iterator[tuple[int, int]]:
         else:
             yield link.start(3) - 1, link.start(3)
             yield link.end(3), link.end() - len(closing)
-    for element in _ELEMENT.finditer(text) if "<" in text else ():
+    for element in _matches(_ELEMENT, text) if "<" in text else ():
         content = (element[2] or "").strip()
         if not content.strip("[](), 0123456789") or _is_source(content):
             yield element.span()
-    for group in _GROUP.finditer(text):
+    for group in _matches(_GROUP, text):
         inside = next(filter(None, group.groups()))
         if _is_source(inside):
             yield group.span()
     for pattern in _MARKS:
-        yield from (match.span() for match in pattern.finditer(text))
+        yield from (match.span() for match in _matches(pattern, text))
 
 
 _FINDERS: Final = (_thoughts, _sources, _citations, _marks_of_lines)

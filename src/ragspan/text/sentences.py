@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from sys import intern
 from typing import NamedTuple
 
@@ -185,7 +186,8 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
     markers = _AT_BEGINNING.match(text)
     start = markers.end() if markers else 0
-    for stop in [*reader(language).ends.finditer(text, start), None]:
+    for stop in chain(reader(language).ends.finditer(text, start), [None]):
+        give_turn()
         bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (
             len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)

@@ -39,7 +39,6 @@ class Context:
     """One context as it is compared: the content keys of its sentences."""
 
     def __init__(self, text: str, language: Language) -> None:
-        give_turn()
         even, known = readable(text), reader(language)
         structure = read_structure(even)
         self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
@@ -117,9 +116,9 @@ class Index(dict[str, int]):
         found = dict.fromkeys(words, 0)
         sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            give_turn()
             for number, there in enumerate(map(sought.intersection, context.keys), first):
                 if there:
+                    give_turn()
                     held.update(there)
                     for word in there:
                         found[word] |= 1 << number
@@ -162,8 +161,10 @@ class Index(dict[str, int]):
         if not having:
             return None
         place = (having & -having).bit_length() - 1
-        said = self.texts[place] == sentence.text or read_sentence(self.texts[place], language).keys == sentence.keys
-        return place if said else None
+        if self.texts[place] == sentence.text:
+            return place
+        is_likely = self.sentences[place] == tuple(content)
+        return place if is_likely and read_sentence(self.texts[place], language).keys == sentence.keys else None
 
     def near(self, content: Collection[str], opposites: Mapping[str, Iterable[str]], least: float) -> list[Near]:
         """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
