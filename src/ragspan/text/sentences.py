@@ -77,6 +77,7 @@ class SentenceReader(dict[str, str]):
     def _content(self, text: str) -> tuple[str, ...]:
         found, chunks = list[str](), self._in_one_form(text).split()
         for chunk, key in zip(chunks, map(self.__getitem__, chunks), strict=True):
+            give_turn()
             if key == _SEVERAL:
                 found += self._several.get(chunk) or self._read(chunk)
             elif key:

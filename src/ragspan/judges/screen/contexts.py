@@ -116,6 +116,7 @@ class Index(dict[str, int]):
         found = dict.fromkeys(words, 0)
         sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
+            give_turn()
             for number, there in enumerate(map(sought.intersection, context.keys), first):
                 if there:
                     give_turn()

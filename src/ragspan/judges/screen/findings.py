@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
@@ -15,6 +15,7 @@ from ragspan.judges.screen.numbers import find_absent_number, find_other_quantit
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
+from ragspan.turns import give_turn
 
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
@@ -61,18 +62,25 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
-    rows = [claim.keys, *claim.index.sentences]
-    return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in rows)
+    for row in (claim.keys, *claim.index.sentences):
+        give_turn()
+        if word.lower() in "".join([key[0] for key in row if is_content(key)]):
+            return True
+    return False
 
 
 def _is_common(word: str, response: Response) -> bool:
     """Whether a word with a capital is hardly a name that has to be there: "TV", "Monday", or "Korean" beside "Korea"."""
     if word.isupper() and len(word) <= _COMMON_INITIALS:
         return True
-    known = response.language.key(word)
+    known, root = response.language.key(word), word[:_ROOT].lower()
     if known in english().weekdays or known in english().units:
         return True
-    return any(key.startswith(word[:_ROOT].lower()) for key in chain.from_iterable(response.index.sentences))
+    for keys in response.index.sentences:
+        give_turn()
+        if any(key.startswith(root) for key in keys):
+            return True
+    return False
 
 
 # Denials

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
 from ragspan.text.keys import content_of, key, keys, tokens
+from ragspan.turns import give_turn
 
 MAX_FLAGS = 256  # flags that are compared for one record
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
@@ -55,6 +56,7 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
     room = _GROWTH * len(text)
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]  # a text may nest to any depth
     while stack and room > 0:
+        give_turn()
         names, item = stack.pop()
         if isinstance(item, dict):
             stack.extend(((*names, name[:_LONGEST_NAME])[-_PATH:], child) for name, child in reversed(item.items()))
@@ -90,6 +92,7 @@ def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list
     counts = Counter(word for name in {flag.name for flag in flags} for word in {*name.split()})
     named: dict[str, set[Flag]] = {}
     for flag in flags:
+        give_turn()
         name = " ".join(word for word in flag.name.split() if counts[word] < _COMMON)
         named.setdefault(name, set()).add(flag._replace(name=name, said=frozenset()))
     statements = {flag.said for flag in flags}

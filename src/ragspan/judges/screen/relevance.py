@@ -12,6 +12,7 @@ from itertools import chain
 
 from ragspan.judges.screen.contexts import Context, Index
 from ragspan.text.keys import content_of
+from ragspan.turns import give_turn
 
 _MAIN_WORDS, _MOST_RELEVANT = 25, 15  # words that matter most, and sentences that they are taken from
 _ALL_COUNT, _SOME_COUNT = 2, 12  # main words of which a full response has all, and from which on it has some
@@ -35,13 +36,16 @@ def rate_coverage(
     said = [(weight, place, dict.fromkeys(index.sentences[place])) for weight, place in asked]
     weights: defaultdict[str, int] = defaultdict(int)
     for weight, _, keys in said:
+        give_turn()
         for key in keys:
             weights[key] += weight
+    give_turn()
     main = sorted(weights, key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
+    give_turn()
     lost = {key: weights[key] for key in missing}
     least_said = max(said, key=lambda one: sum([lost[key] for key in one[2] if key in lost]), default=None)
     left_out = index.texts[least_said[1]] if missing and least_said else ""
@@ -55,6 +59,7 @@ def shared_with_response(content: frozenset[str], index: Index) -> list[float]:
     rarities = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *counts.values()}}
     rarity = {key: rarities[counts.get(key, 0)] for key in content}
     whole = math.fsum(rarity.values())
+    give_turn()
     return [_share(math.fsum(map(rarity.__getitem__, keys)), whole) for keys in held]
 
 
@@ -66,6 +71,7 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
 
 def conveyed_share(words: frozenset[str], context: Context) -> float:
     """The share of the content words of a context in sentences most of whose content words are among these, 0..1."""
+    give_turn()
     conveyed = sum(len(keys) for keys in context.keys if 2 * len(words.intersection(keys)) > len({*keys}))
     return _share(conveyed, sum(map(len, context.keys)))
 
