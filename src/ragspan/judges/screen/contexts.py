@@ -114,15 +114,14 @@ class Index(dict[str, int]):
     def look_up(self, words: Iterable[str]) -> None:
         """Find many words at once: each time, all contexts are gone through."""
         found = dict.fromkeys(words, 0)
-        sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
             give_turn()
-            for number, there in enumerate(map(sought.intersection, context.keys), first):
-                if there:
-                    give_turn()
-                    held.update(there)
-                    for word in there:
-                        found[word] |= 1 << number
+            bit = 1 << first
+            for keys in context.keys:
+                for word in filter(found.__contains__, keys):
+                    held.add(word)
+                    found[word] |= bit
+                bit <<= 1
         self.update(found)
 
     def context_at(self, place: int) -> int:

@@ -152,7 +152,7 @@ class Facts:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
         told = content_of(self.keys).difference(english().denying, *measured)
-        told -= set(filter(is_number, told))
+        told -= {word for word in told if is_number(word)}
         return told | {"include"} if "include" in self.keys else told
 
     @Lazy
