@@ -65,7 +65,6 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
     pieces, end = [], 0
     for start, stop in sorted(places):
-        give_turn()
         pieces += [text[end:start], _VISIBLE.sub(" ", text[max(end, start) : stop])]
         end = max(end, stop)
     return "".join([*pieces, text[end:]]) if pieces else text

@@ -7,7 +7,7 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from sys import intern
@@ -54,8 +54,6 @@ class SentenceReader(dict[str, str]):
     def __init__(self, language: Language) -> None:
         super().__init__()
         self._language, self._is_english = language, language.code == "en"
-        self._several: dict[str, tuple[str, ...]] = {}
-        """The content keys of the chunks that have `_SEVERAL` in place of one."""
         self._plain: dict[str, str] = {}
         """The keys of chunks that are a word, function words too."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
@@ -69,20 +67,10 @@ class SentenceReader(dict[str, str]):
         for text in sentences:
             keys = tuple(filter(None, map(read, (text if self._is_english else self._in_one_form(text)).split())))
             if _SEVERAL in keys:
-                keys = self._content(text)
+                keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
             if keys:
                 found.append((text, keys))
         return found
-
-    def _content(self, text: str) -> tuple[str, ...]:
-        found, chunks = list[str](), self._in_one_form(text).split()
-        for chunk, key in zip(chunks, map(self.__getitem__, chunks), strict=True):
-            give_turn()
-            if key == _SEVERAL:
-                found += self._several.get(chunk) or self._read(chunk)
-            elif key:
-                found.append(key)
-        return tuple(found)
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
@@ -105,22 +93,25 @@ class SentenceReader(dict[str, str]):
         """The text with each amount as one chunk."""
         return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
 
+    def _content_of(self, chunk: str) -> Sequence[str]:
+        give_turn()
+        return self._read(chunk) if self[chunk] == _SEVERAL else [self[chunk]] if self[chunk] else ()
+
     def __missing__(self, chunk: str) -> str:
         if len(chunk) > _LONGEST:
             return _SEVERAL
         if len(self) >= _MAX_CHUNKS:
             self.clear()
-            self._several.clear()
+            self._plain.clear()
+            self._words.clear()
         keys = self._read(chunk)
         is_plain = len(keys) <= 1 and chunk.strip(_AROUND).lower() not in _MAY_BE_JOINED
-        if not is_plain:
-            self._several[chunk] = keys
         self[intern(chunk)] = found = "".join(keys) if is_plain else _SEVERAL
         return found
 
-    def _read(self, chunk: str) -> tuple[str, ...]:
+    def _read(self, chunk: str) -> list[str]:
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
-        return tuple([intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)])
+        return [intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)]
 
     def _tokens(self, chunk: str) -> list[str]:
         bare = chunk[:-1] if chunk[-1] in ".,;:!?" else chunk
@@ -133,9 +124,6 @@ class SentenceReader(dict[str, str]):
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), before, after
         if len(chunk) <= _LONGEST:
-            if len(self._plain) + len(self._words) >= _MAX_CHUNKS:
-                self._plain.clear()
-                self._words.clear()
             if words == [chunk]:
                 self._plain[chunk] = found[1][0]
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
@@ -62,25 +62,19 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     word = name[0].rstrip("s")
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
-    for row in (claim.keys, *claim.index.sentences):
-        give_turn()
-        if word.lower() in "".join([key[0] for key in row if is_content(key)]):
-            return True
-    return False
+    rows = [claim.keys, *claim.index.sentences]
+    return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in rows)
 
 
 def _is_common(word: str, response: Response) -> bool:
     """Whether a word with a capital is hardly a name that has to be there: "TV", "Monday", or "Korean" beside "Korea"."""
     if word.isupper() and len(word) <= _COMMON_INITIALS:
         return True
+    give_turn()
     known, root = response.language.key(word), word[:_ROOT].lower()
     if known in english().weekdays or known in english().units:
         return True
-    for keys in response.index.sentences:
-        give_turn()
-        if any(key.startswith(root) for key in keys):
-            return True
-    return False
+    return any(key.startswith(root) for key in chain.from_iterable(response.index.sentences))
 
 
 # Denials

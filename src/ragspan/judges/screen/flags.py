@@ -92,7 +92,6 @@ def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list
     counts = Counter(word for name in {flag.name for flag in flags} for word in {*name.split()})
     named: dict[str, set[Flag]] = {}
     for flag in flags:
-        give_turn()
         name = " ".join(word for word in flag.name.split() if counts[word] < _COMMON)
         named.setdefault(name, set()).add(flag._replace(name=name, said=frozenset()))
     statements = {flag.said for flag in flags}

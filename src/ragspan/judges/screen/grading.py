@@ -8,7 +8,7 @@ context holds, and most by a finding. Both the mean of the sentences and the wor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -101,7 +101,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
     numbers += claim.elsewhere
     finders = FINDERS.values() if unsure is None else () if declines else [FINDERS["equation"], FINDERS["flag"]]
-    findings = tuple(finding for find in finders if (finding := _found(find, claim)) is not None)
+    findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
     response.before = keys
@@ -126,11 +126,6 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
         findings=findings,
         unsure=None if findings else unsure,
     )
-
-
-def _found(find: Callable[[Claim], Finding | None], claim: Claim) -> Finding | None:
-    give_turn()
-    return find(claim)
 
 
 def _held_by_parts(claim: Claim) -> int:

@@ -39,7 +39,6 @@ def rate_coverage(
         give_turn()
         for key in keys:
             weights[key] += weight
-    give_turn()
     main = sorted(weights, key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]
     main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
@@ -59,7 +58,6 @@ def shared_with_response(content: frozenset[str], index: Index) -> list[float]:
     rarities = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *counts.values()}}
     rarity = {key: rarities[counts.get(key, 0)] for key in content}
     whole = math.fsum(rarity.values())
-    give_turn()
     return [_share(math.fsum(map(rarity.__getitem__, keys)), whole) for keys in held]
 
 
