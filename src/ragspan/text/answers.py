@@ -57,7 +57,6 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         for match in pattern.finditer(text, max(at, end - _PIECE), end + _REACH):
             if match.start() >= end:
                 break
-            give_turn()
             yield match
             at = match.end()
 

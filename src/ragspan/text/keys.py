@@ -78,7 +78,6 @@ _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": 
 
 # What no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
 _UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
 _PLAIN = bytes([*b"\t\n\r", *range(32, 127)])
 
 
@@ -92,7 +91,6 @@ def readable(text: str) -> str:
 
 
 _BETWEEN = re.compile(r" (?=[AaPp]\.?[Mm]\b)(?<=\d )")
-"""The space of "5 pm". An expression that begins with a sign is found fast."""
 
 
 def in_one_form(text: str) -> str:

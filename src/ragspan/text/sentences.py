@@ -54,8 +54,6 @@ class SentenceReader(dict[str, str]):
     def __init__(self, language: Language) -> None:
         super().__init__()
         self._language, self._is_english = language, language.code == "en"
-        self._plain: dict[str, str] = {}
-        """The keys of chunks that are a word, function words too."""
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of other chunks and their keys, with the marks before and after them that part a sentence."""
         self.ends = _ends_in(language)
@@ -74,11 +72,11 @@ class SentenceReader(dict[str, str]):
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        words, keys, pauses, plain = list[str](), list[str](), dict[int, str](), self._plain
+        words, keys, pauses, key = list[str](), list[str](), dict[int, str](), self._language.key
         for chunk in self._in_one_form(text).split():
-            if key := plain.get(chunk):
+            if chunk.isalpha() and chunk.isascii() and len(chunk) <= _LONGEST:
                 words.append(chunk)
-                keys.append(key)
+                keys.append(self[chunk].strip() or key(chunk))
                 continue
             said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
             if before and words:
@@ -102,7 +100,6 @@ class SentenceReader(dict[str, str]):
             return _SEVERAL
         if len(self) >= _MAX_CHUNKS:
             self.clear()
-            self._plain.clear()
             self._words.clear()
         keys = self._read(chunk)
         is_plain = len(keys) <= 1 and chunk.strip(_AROUND).lower() not in _MAY_BE_JOINED
@@ -124,10 +121,7 @@ class SentenceReader(dict[str, str]):
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), before, after
         if len(chunk) <= _LONGEST:
-            if words == [chunk]:
-                self._plain[chunk] = found[1][0]
-            else:
-                self._words[chunk] = found
+            self._words[chunk] = found
         return found
 
 

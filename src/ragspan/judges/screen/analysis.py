@@ -11,7 +11,7 @@ from ragspan.judges.screen.claims import Response
 from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Index, read_context, within_bounds
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.findings import YES
-from ragspan.judges.screen.grading import Grade, answer_score, declined, grade, is_unrelated, probability
+from ragspan.judges.screen.grading import Grade, answer_score, grade, is_unrelated, probability
 from ragspan.judges.screen.relevance import shared_with_response
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
@@ -141,7 +141,7 @@ class Analysis:
 
     def _graded(self, claims: Sequence[Sentence]) -> list[Grade]:
         if self.declines_rightly:
-            return [declined(claim.text) for claim in claims]
+            return [Grade(sentence=claim.text, score=1.0, declines_rightly=True) for claim in claims]
         self.require_comparable()
         _require_comparable(self.languages)
         response = Response(self.index, self.question, self.language, len(claims))

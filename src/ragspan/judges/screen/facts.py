@@ -10,7 +10,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ragspan.text.keys import content_of, is_content, is_number, key
+from ragspan.text.keys import is_content, is_number, key
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import pairs_of, rows_of, word_set, words_of
@@ -52,8 +52,7 @@ class EnglishWords:
         self.turns, self.months, self.weekdays = sets["turns"], sets["months"], sets["weekdays"]
         """Words that begin a clause: "but", "if"; names of months and days."""
         self.breaks = self.turns | {"and", "or"} | self.exceptions
-        self.may_deny = self.negations | self.exceptions | _keys(_REFUSING) | {"free"}
-        """What denies, or may do so in its place: a sentence without one of these denies nothing."""
+        self.may_deny = self.negations | self.exceptions | _keys(_REFUSING) | {"free"}  # nothing else denies
         self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""
@@ -125,8 +124,7 @@ class Facts:
         skipped = 1 if answers and (1 in sentence.pauses or _ANSWERED.match(sentence.text)) else 0
         self.words = sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        keys = sentence.keys[skipped:_MOST_WORDS]
-        self.keys = keys if _INCLUDING.isdisjoint(keys) else tuple(map(compared, keys))
+        self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
         self.may_deny = not english().may_deny.isdisjoint(self.keys)
 
     @Lazy
@@ -151,9 +149,8 @@ class Facts:
     def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
-        told = content_of(self.keys).difference(english().denying, *measured)
-        told -= {word for word in told if is_number(word)}
-        return told | {"include"} if "include" in self.keys else told
+        told = filter(tells, frozenset(self.keys) - english().denying)
+        return frozenset(told).difference(*measured)
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
@@ -173,9 +170,7 @@ class Facts:
     def clauses(self) -> tuple[Clause, ...]:
         """At least one, unless the sentence is empty."""
         keys = self.keys
-        breaks = english().breaks
-        likely = [at for at, word in enumerate(keys) if word in breaks or word == "that" or at in self.pauses]
-        starts = [0, *(at for at in likely if at and self._begins_clause(at)), len(keys)]
+        starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
         found, inherited = [], frozenset[str]()
         for start, end in pairwise(starts):
             own = self.content.intersection(keys[start:end])

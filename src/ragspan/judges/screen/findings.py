@@ -15,7 +15,6 @@ from ragspan.judges.screen.numbers import find_absent_number, find_other_quantit
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
-from ragspan.turns import give_turn
 
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
@@ -70,7 +69,6 @@ def _is_common(word: str, response: Response) -> bool:
     """Whether a word with a capital is hardly a name that has to be there: "TV", "Monday", or "Korean" beside "Korea"."""
     if word.isupper() and len(word) <= _COMMON_INITIALS:
         return True
-    give_turn()
     known, root = response.language.key(word), word[:_ROOT].lower()
     if known in english().weekdays or known in english().units:
         return True

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
 from ragspan.text.keys import content_of, key, keys, tokens
-from ragspan.turns import give_turn
 
 MAX_FLAGS = 256  # flags that are compared for one record
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
@@ -56,7 +55,6 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
     room = _GROWTH * len(text)
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]  # a text may nest to any depth
     while stack and room > 0:
-        give_turn()
         names, item = stack.pop()
         if isinstance(item, dict):
             stack.extend(((*names, name[:_LONGEST_NAME])[-_PATH:], child) for name, child in reversed(item.items()))

@@ -51,11 +51,6 @@ class Grade(NamedTuple):
     unsure: str | None = None  # why words do not show whether it is supported; None where they do
 
 
-def declined(sentence: str) -> Grade:
-    """Of a sentence that rightly says that there is no answer."""
-    return Grade(sentence=sentence, score=1.0, declines_rightly=True)
-
-
 def answer_score(grades: Sequence[Grade], language: Language) -> float:
     """The score of a response from those of its sentences, at least one.
 
@@ -80,7 +75,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     index, keys, language = response.index, sentence.keys, response.language
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):
-        return declined(sentence.text)
+        return Grade(sentence=sentence.text, score=1.0, declines_rightly=True)
     said = list(filter(is_content, keys))
     place = None if declines else index.verbatim(sentence, said, language)
     if place is not None:

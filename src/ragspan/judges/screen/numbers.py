@@ -10,7 +10,6 @@ from itertools import islice, pairwise, permutations
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
-from ragspan.turns import give_turn
 
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
@@ -78,7 +77,6 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
     around -= {quantity.raw}
     parts, held = [], []
     for near in claim.near:
-        give_turn()
         if quantity.kind == "weekday" and _may_be_meant(quantity, near.facts):
             return None
         reached = frozenset[str]()
@@ -175,7 +173,6 @@ def _values(keys: Iterable[str]) -> list[float]:
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
     """Whether two of some numbers, one of them the claim's own if the value is small, make a value."""
-    give_turn()
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
