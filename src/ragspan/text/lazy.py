@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from ragspan.turns import give_turn
+
 _T = TypeVar("_T")
 
 
@@ -16,5 +18,6 @@ class Lazy(Generic[_T]):
         self.__doc__ = compute.__doc__
 
     def __get__(self, owner: Any, kind: type) -> _T:
+        give_turn()
         value = vars(owner)[self._compute.__name__] = self._compute(owner)
         return value

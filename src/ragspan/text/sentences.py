@@ -52,7 +52,6 @@ class SentenceReader(dict[str, str]):
     """
 
     def __init__(self, language: Language) -> None:
-        super().__init__()
         self._language, self._is_english = language, language.code == "en"
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of other chunks and their keys, with the marks before and after them that part a sentence."""

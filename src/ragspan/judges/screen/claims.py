@@ -13,7 +13,6 @@ from ragspan.text.keys import content_of, is_number, key
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
-from ragspan.turns import give_turn
 
 _FEW_CLAIMS = 2
 _ENOUGH, _MOST = 0.6, 0.75
@@ -116,7 +115,6 @@ class Claim:
         for text in map(self.index.texts.__getitem__, numbered):
             found.update(key(part) for parts in groups if "".join(parts) in text for part in parts)
             for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
-                give_turn()
                 ends = range(1, len(parts) + 1)
                 found.update(key("".join(parts[start:end])) for end in ends for start in range(end))
         hours = {number: int(number) for number in numbers if len(number) <= _SHORT and number.isdigit()}

@@ -25,8 +25,7 @@ from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
-_MOST_KEPT, _LONGEST_KEPT = 1_500, 8_000
-"""Contexts that are kept, and characters of one; of a kilobyte each they take about 10 MB."""
+_MOST_KEPT, _LONGEST_KEPT = 1_500, 8_000  # contexts that are kept, of a kilobyte each in 10 MB, and characters of one
 _RARITY = [8, *(round(8 / (1 + math.log(held))) for held in range(1, 100))]
 """In eighths, by how many sentences have a word."""
 _PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight

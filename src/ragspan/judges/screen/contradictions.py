@@ -9,7 +9,6 @@ from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
 from ragspan.judges.screen.facts import Clause, Facts, english, is_past, tells
 from ragspan.text.vocabulary import word_set
-from ragspan.turns import give_turn
 
 _INHERITED = 0.75  # what a word counts if only an earlier clause of the sentence holds it
 _ENOUGH, _NEARLY_ALL, _SURER = 0.55, 0.85, 0.15
@@ -81,7 +80,6 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     # Not the exchanged sides of comparisons.
     for other in facts.clauses if "than" not in claim.facts.keys or "than" not in facts.keys else ():
-        give_turn()
         if not (other.own or other.negations):
             continue
         opposed, shared = [], 0.0

@@ -15,6 +15,7 @@ from ragspan.judges.screen.numbers import find_absent_number, find_other_quantit
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
+from ragspan.turns import give_turn
 
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
@@ -52,6 +53,7 @@ def _find_name(claim: Claim) -> Finding | None:
 
 def is_known(name: Sequence[str], claim: Claim) -> bool:
     """Whether contexts have a name's initials, or they or the claim words in a row with the initials that it is."""
+    give_turn()
     if all(_is_common(word, claim.response) for word in name):
         return True
     if len(name) > 1:

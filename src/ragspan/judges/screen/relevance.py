@@ -67,7 +67,6 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
 
 def conveyed_share(words: frozenset[str], context: Context) -> float:
     """The share of the content words of a context in sentences most of whose content words are among these, 0..1."""
-    give_turn()
     conveyed = sum(len(keys) for keys in context.keys if 2 * len(words.intersection(keys)) > len({*keys}))
     return _share(conveyed, sum(map(len, context.keys)))
 

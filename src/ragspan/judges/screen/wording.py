@@ -7,6 +7,7 @@ from ragspan.judges.screen.analysis import Analysis
 from ragspan.judges.screen.claims import Finding
 from ragspan.judges.screen.grading import UNRELATED, Grade
 from ragspan.text.keys import content_of
+from ragspan.turns import give_turn
 
 _LONGEST_QUOTE = 160
 
@@ -30,6 +31,7 @@ def explain_answer(analysis: Analysis) -> str:
 
 def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
     """Why a claim is supported, is not, or cannot be told."""
+    give_turn()
     said = quoted(grade.sentence)
     if grade.findings:
         return _explain_finding(grade.findings[0], grade.sentence, analysis)
