@@ -52,20 +52,19 @@ _DOES_NOT_KNOW = re.compile(
     """,
     re.VERBOSE,
 )
-
-
 _DENIES_AT_ALL = ("no ", "no\n", "not", "n't", "unable", "impossible")
 """What the English expressions match has one of these: most responses need no further look."""
 
 
 def refuses(line: str, language: Language = ENGLISH) -> bool:
     """True for a sentence that says that the answer is not known, or not in the contexts."""
-    if language.code != "en" and language.refusals.search(" ".join(line.split()).lower()):
-        return True
-    if not may_refuse(line):
-        return False
     sentence = " ".join(line.split())
-    return bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))
+    if language.code != "en" and language.refusals.search(sentence.lower()):
+        return True
+    may_be_one = may_refuse(line)
+    return may_be_one and bool(
+        _DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence))
+    )
 
 
 def may_refuse(text: str) -> bool:

@@ -7,6 +7,28 @@ import pytest
 import ragspan
 
 RIGHT = [
+    (
+        "How long does descaling take?",
+        "Descale the machine every two months. Use the descaling program. The process takes about 25 minutes.",
+        "Descaling takes around 25 minutes.",
+    ),
+    (
+        "When is the gym open on Sundays?",
+        "The gym is open Monday to Friday from 6 am to 11 pm and on weekends from 8 am to 8 pm.",
+        "On weekends, so also on Sundays, the gym is open from 8 am to 8 pm.",
+    ),
+    ("Is it open on Saturday?", "Mon-Fri 9-18, Sat 10-14.", "Yes, from 10 am to 2 pm."),
+    (
+        "How long should I boil the eggs?",
+        "For soft-boiled eggs cook six minutes; for hard-boiled eggs cook ten minutes.",
+        "Boil soft eggs for 6 minutes and hard eggs for 10 minutes.",
+    ),
+    (
+        "Can I return opened software?",
+        "Items may be returned within 30 days. Opened software and underwear are excluded from returns.",
+        "No. Once opened, software can't be returned.",
+    ),
+    ("How do visitors come?", "30% of the visitors come by train.", "The other 70% of the visitors come by car."),
     ("How long does it take?", "The trip takes 2 hours and 15 minutes.", "It takes 135 minutes."),
     ("How long?", "The film takes two and a half hours.", "The film takes 150 minutes."),
     ("How long?", "The warranty is one and a half years.", "The warranty lasts 18 months."),

@@ -19,6 +19,7 @@ _ENOUGH, _MOST = 0.6, 0.75
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer."""
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
 _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
+_HOURS = re.compile(r"(?<![\d:.])(\d{1,2}) ?[-\u2013] ?(\d{1,2})(?![\d:]|\.\d)")  # "Sat 10-14"
 _SHORT = 2  # digits of an hour, and of a year without its century
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _MOST_PLACES = 8  # sentences with a number that are looked through for what it measures
@@ -109,11 +110,19 @@ class Claim:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
         keys, known = {place: self.index.sentences[place] for place in self.resting}, english()
-        found |= {number for number in numbers if f"{number}s" in self.sentence.text and self._holds_decade(number)}
+        for number in [
+            one for one in numbers if f"{one}s" in self.sentence.text
+        ]:  # "the 1980s", "the 80s", "the 1800s"
+            century, is_whole = number[:-_SHORT], number.endswith("00")
+            has_century = century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]
+            years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
+            if has_century or any(one.startswith(century) and (is_whole or one[2] == number[-2:-1]) for one in years):
+                found.add(number)
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
         for text in map(self.index.texts.__getitem__, numbered):
             found.update(key(part) for parts in groups if "".join(parts) in text for part in parts)
+            found.update(f"{int(hour)}:00" for hours in _HOURS.findall(text) for hour in hours)
             for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
                 ends = range(1, len(parts) + 1)
                 found.update(key("".join(parts[start:end])) for end in ends for start in range(end))
@@ -145,11 +154,3 @@ class Claim:
             made = {abs(one - other) for one in values for other in values} | {one * halves for one in values}
             found |= {ours.raw} if ours.value not in made else set()
         return frozenset(found)
-
-    def _holds_decade(self, number: str) -> bool:
-        """Whether a context has a year of "the 1980s" or "the 80s", or the century of "the 1800s"."""
-        century, is_whole = number[:-_SHORT], number.endswith("00")
-        if century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]:
-            return True
-        years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
-        return any(year.startswith(century) and (is_whole or year[2] == number[-2:-1]) for year in years)

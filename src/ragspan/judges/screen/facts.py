@@ -52,7 +52,7 @@ class EnglishWords:
         self.turns, self.months, self.weekdays = sets["turns"], sets["months"], sets["weekdays"]
         """Words that begin a clause: "but", "if"; names of months and days."""
         self.breaks = self.turns | {"and", "or"} | self.exceptions
-        self.may_deny = self.negations | self.exceptions | _keys(_REFUSING) | {"free"}  # nothing else denies
+        self.may_deny = self.negations | self.exceptions | _keys(_REFUSING) | {"free", "exclud"}  # nothing else denies
         self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
         self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
         """A negation with the word after it, where it denies nothing: "not only"."""
@@ -212,7 +212,7 @@ class Facts:
             limits = zip(self.keys[at + 1 : at + _SOON + 1], self.keys[at + 2 : at + _SOON + 2], strict=False)
             return not any(one in {"exceed", "than"} and is_number(other) for one, other in limits)
         refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
-        return refuses or (word == "free" and after == "of")
+        return refuses or (word, after) in {("free", "of"), ("exclud", "from")}
 
     def _quantity(self, at: int) -> Quantity | None:
         word, written, known = self.keys[at], self.words[at], english()

@@ -102,11 +102,10 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     response.before = keys
     # A word that no context holds counts if it is neutral, and half if it is in the question.
     missing = [keys[at] for at in claim.missing]
-    own = held + sum(key in claim.restated for key in missing)
+    is_own = 2 * (held + sum(key in claim.restated for key in missing)) >= len(content)
     for key in missing:
         held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.question)
-    if 2 * own < len(content) <= 2 * held and not response.question.isdisjoint(missing):
-        unsure = unsure or ASKED
+    unsure = unsure or (ASKED if not is_own and 2 * held >= len(content) and response.question & {*missing} else None)
     gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
     window = held / len(content)

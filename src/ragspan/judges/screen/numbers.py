@@ -89,7 +89,9 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
             may_follow = quantity.raw in claim.response.question or not _FACTORS.keys().isdisjoint(near.facts.keys)
             is_clear = not (may_follow and claim.index[quantity.raw]) or around <= reached
             if near.share >= claim.response.enough and is_clear:
-                parts.append((words, reached, [one for one in there if _are_rivals(quantity, one)], near.place))
+                rivals = [one for one in there if _are_rivals(quantity, one)]
+                rivals = [one for one in rivals if one.kind in DATES or near.facts.keys[one.at - 1] != "every"]
+                parts.append((words, reached, rivals, near.place))
     best: tuple[tuple[int, bool], Quantity, int] | None = None
     for words, reached, rivals, place in parts:
         if rivals and all(words - own and own <= reached for own in held):
@@ -106,7 +108,7 @@ def _may_be_meant(day: Quantity, facts: Facts) -> bool:
     written = zip(facts.words, facts.keys, strict=True)
     days = [_WEEK.index(word[:3].title()) for word, key in written if word in _WEEK or key in known]
     between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
-    return day.text[:3] in facts.words or any(between)
+    return day.text[:3] in facts.words or any(between) or (at >= _WEEK.index("Sat") and "weekend" in facts.keys)
 
 
 def _says(other: Quantity, quantity: Quantity) -> bool:
@@ -157,9 +159,9 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     places = dict.fromkeys(at + step for step in (0, -1, 1) for at in claim.resting[:_SENTENCES_NEAR])
     held = [key for place in places for keys in claim.index.sentences[place : place + 1] for key in keys]
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
-    factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held]
-    own = _values([*claim.keys, *claim.response.question, *claim.response.before])
     is_share = "%" in claim.keys
+    factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held] + [_WHOLE] * is_share
+    own = _values([*claim.keys, *claim.response.question, *claim.response.before])
     mine = [*own, *factors][:_MOST_OPERANDS]
     others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]

@@ -69,8 +69,7 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
         return f"The response says {ours}, which stands elsewhere: {name} says {text}."
     words = content_of(analysis.language.keys(sentence)) if text else frozenset()
     is_close = found.place is not None and len(words.intersection(analysis.index.sentences[found.place])) > 1
-    closest = f" What comes closest is in {name}: {text}." if is_close else ""
-    return f"The response says {ours}, which stands in no context.{closest}"
+    return f"The response says {ours}, which stands in no context.{is_close * f' What comes closest is in {name}: {text}.'}"
 
 
 def _name_of(index: int, analysis: Analysis) -> str:
