@@ -13,7 +13,7 @@ from ragspan import ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
-from ragspan.telemetry.emitter_protocols import EmitHandle
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanCallbackHandler as LangChainHandler
 from ragspan_llama_index import RagspanCallbackHandler as LlamaIndexHandler
@@ -23,6 +23,13 @@ DOCUMENTATION = (Path(__file__).parents[1] / "docs" / "tracing-tools.md").read_t
 """What the tests type stands there, too."""
 FLUSH_SECONDS = 60.0
 METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+
+
+class _Handle(ScoreEmitter):
+    """Takes outcomes at a span that is there."""
+
+    def __init__(self, emit, span) -> None:
+        self.emit, self.span = emit, span
 
 
 def engine_for(*emitters) -> ScoringEngine:
@@ -43,7 +50,7 @@ class KnownSpans(RecordingEmitter):
         self._spans = spans
 
     def start(self, record):
-        return EmitHandle(self.emit, self._spans[record.record_id])
+        return _Handle(self.emit, self._spans[record.record_id])
 
 
 class Application:
