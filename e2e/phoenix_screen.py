@@ -79,7 +79,9 @@ class PhoenixScreen:
     def picture_of_table(self, name: str, *, until_column: str) -> None:
         """From the filter to the right edge of a column."""
         self._page.evaluate("() => document.activeElement.blur()")
-        self._page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 500)))")  # it paints late
+        self._page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 500)))"
+        )  # it paints late
         table = self._page.get_by_test_id("table-content").bounding_box()
         last = self._page.locator("table thead th").filter(has_text=until_column).bounding_box()
         width = last["x"] + last["width"] - table["x"]
