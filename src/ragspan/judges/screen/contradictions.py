@@ -61,8 +61,8 @@ def find_opposition(claim: Claim) -> Finding | None:
         best = max(matches, key=lambda match: match[:2])
         if not (best.disagrees and best.is_clear) or best.share < (enough if best.opposed else enough + _SURER):
             continue
-        said = {*claim.facts.keys, *best.near.facts.keys}
-        if (not best.opposed and "only" in said) or any(  # another clause that fits as well agrees
+        begins = *claim.facts.keys[:1], *best.near.facts.keys[:1]  # "Only parcels up to 20 kg"
+        if (not best.opposed and "only" in begins) or any(  # another clause that fits as well agrees
             not match.disagrees
             and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches
