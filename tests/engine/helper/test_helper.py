@@ -6,6 +6,7 @@ import dataclasses
 import os
 import signal
 import threading
+import time
 
 import msgspec
 import pytest
@@ -137,6 +138,20 @@ def test_a_helper_that_answers_nothing_is_killed_and_replaced(
     explained = explanations(engine, emitter, "tell_process 4")
     assert explained["tell_process 4"] == str(helper_of(engine))
     assert helper_of(engine) != hung
+
+
+def test_a_helper_that_was_idle_for_long_is_not_killed_over_one_slow_record(
+    engine_of, explanations, blockade, helper_of, monkeypatch
+):
+    engine, emitter = engine_of(metric_timeout=1.0)
+    explanations(engine, emitter, "tell_process 1")
+    used, now = helper_of(engine), time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 2 * client._MAX_SILENCE)
+
+    assert explanations(engine, emitter, blockade.question)[blockade.question] == "timeout"
+    blockade.let_go()
+
+    assert explanations(engine, emitter, "tell_process 2")["tell_process 2"] == str(used)
 
 
 @pytest.mark.parametrize(

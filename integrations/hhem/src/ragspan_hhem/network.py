@@ -138,7 +138,7 @@ class Network:
         return self._weights[_POSITIONS][buckets].permute(2, 0, 1).unsqueeze(0).contiguous()
 
 
-# The gate ---------------------------------------------------------------------------------------------------------------
+# The gate
 
 _PATIENCE = 5.0  # seconds: the longest steps take one
 

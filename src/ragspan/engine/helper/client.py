@@ -155,6 +155,7 @@ class HelperClient:
             self._reading = asyncio.get_running_loop().create_task(self._read(reader, self._writer))
             answers = self._send(Message(0, pickle.dumps(self._metrics)))
             answer = await asyncio.wait_for(answers.get(), _MAX_START)
+            self._open.pop(0, None)
             problem = "it ended at once" if answer is None else answer.refusal
         except Exception as error:  # noqa: BLE001 - of the system, or of a metric that has changed
             problem = str(error) or f"it was not ready within {_MAX_START:g} s"
