@@ -157,7 +157,7 @@ def _installation() -> Finding:
     return Finding("settings", "no_integration", "warning", words, advice)
 
 
-# A sink ----------------------------------------------------------------------------------------------------------------
+# A sink
 
 _START_WORKER = (
     "start one with `ragspan worker`, with the same RAGSPAN_SINK, the same RAGSPAN_NATS_STREAM, and "
@@ -199,7 +199,7 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         yield Finding("sink", "no_worker", "failed", seen, _START_WORKER)
 
 
-# Secrets ---------------------------------------------------------------------------------------------------------------
+# Secrets
 
 _SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are not secrets, and would be found in any word
 _LONGEST_TEXT = 600

@@ -200,7 +200,7 @@ class Evaluation:
         return pandas.DataFrame(list(lines.values()), index=list(lines))
 
 
-# In words -------------------------------------------------------------------------------------------------------------
+# In words
 
 
 def print_parts(shown: Iterable[Any], **where: Any) -> None:

@@ -50,7 +50,7 @@ class CellError(ValueError):
     """A cell holds what a record cannot; the message says what, and quotes nothing of it."""
 
 
-# Cells ----------------------------------------------------------------------------------------------------------------
+# Cells
 
 
 def is_missing(cell: object) -> bool:
@@ -128,7 +128,7 @@ def _json_of(text: str) -> Any:
         return None
 
 
-# Rows -----------------------------------------------------------------------------------------------------------------
+# Rows
 
 
 class RecordReader:
@@ -193,7 +193,7 @@ class RecordReader:
             raise CellError(f"the {part} cannot be read: {type(error).__name__}") from None
 
 
-# Columns --------------------------------------------------------------------------------------------------------------
+# Columns
 
 
 def _with_recognized(choices: Mapping[str, ColumnChoice], table: Table) -> Mapping[str, ColumnChoice]:

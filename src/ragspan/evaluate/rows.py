@@ -252,7 +252,7 @@ def _texts(row: EvaluatedRow) -> bytes:
     return _encoded([record.question, record.response, record.contexts and [one.text for one in record.contexts]])
 
 
-# Lines ----------------------------------------------------------------------------------------------------------------
+# Lines
 
 
 def _offsets_in(path: Path) -> tuple[Sequence[int], int, bool]:
@@ -349,7 +349,7 @@ def _unreadable(path: Path, advice: str = "evaluate anew") -> TableError:
     return TableError(f"{path} is not a file of rows that this version of ragspan wrote, or was damaged: {advice}")
 
 
-# Files of the user's choosing: none that is written is one that is read, and none is ever half-written -------------------------
+# Files of the user's choosing: none that is written is one that is read, and none is ever half-written
 
 
 def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:

@@ -164,7 +164,7 @@ def row_of(record: RagRecord) -> dict[str, Any]:
     }
 
 
-# Data sets of a tool ---------------------------------------------------------------------------------------------------
+# Data sets of a tool
 
 # Question and contexts are an example's inputs, the response its output. A row has a key that is always the same for the same answer, so
 # that one which is there already is not added again.

@@ -207,7 +207,7 @@ def named_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
 
 
-# The rate by labels ----------------------------------------------------------------------------------------------------
+# The rate by labels
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -102,7 +102,7 @@ def _legible(plain: Any) -> Any:
     return legible(plain) if isinstance(plain, str) else plain
 
 
-# Signs of risk: what a reader should look at, the gravest first ---------------------------------------------------------
+# Signs of risk: what a reader should look at, the gravest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ _REFUSAL = re.compile(
 )
 
 
-# An endpoint's answer --------------------------------------------------------------------------------------------------
+# An endpoint's answer
 
 
 def read_completions(reply: object) -> list[Completion]:
@@ -145,7 +145,7 @@ def _usage_of(metadata: Sequence[Any]) -> Usage:
     )
 
 
-# A model's reply -------------------------------------------------------------------------------------------------------
+# A model's reply
 
 
 def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[list[Any], str | None]:
