@@ -119,6 +119,20 @@ def test_flushing_an_engine_reaches_what_waits_in_the_exporter(make_exporter):
     provider.shutdown()
 
 
+def test_an_engine_that_ends_says_how_many_spans_the_exporter_still_keeps(make_exporter, caplog):
+    inner = Hanging()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(make_exporter(inner, exit_timeout=0.0), schedule_delay_millis=1))
+    engine = ScoringEngine(metrics=[], emitters=[OTelEmitter(tracer_provider=provider)])
+    engine.submit(RagRecord(question="Why?", contexts=["Because."], response="Because.", name="reasons"))
+    assert inner.entered.wait(30)
+
+    engine.shutdown(0.1)
+
+    assert "1 span not sent yet: lost if the process ends now" in caplog.messages
+    provider.shutdown()
+
+
 def test_it_can_be_chosen_by_name_and_sends_where_the_standard_variables_say(make_otlp_listener, monkeypatch):
     listener = make_otlp_listener()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", listener.url)

@@ -7,6 +7,7 @@ others follow, within the limit of attributes.
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
-from ragspan.arguments import SECONDS, choice, has_methods
+from ragspan.arguments import SECONDS, choice, counted, has_methods
 from ragspan.config import DIMENSION_NAMES, SpanStyle
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.process import watch_forks
@@ -27,11 +28,11 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES, ContentPolicy
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Engine
 from ragspan.telemetry.otel_context import anchor_of_span, context_with, is_valid, span_context_of
-from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope, why_no_spans
+from ragspan.telemetry.providers import exports_spans, flush_all, is_read, meter_of, scope, spans_waiting, why_no_spans
 from ragspan.telemetry.score_attributes import answer_attributes, evaluation_attributes, event_attributes, measured
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
-from ragspan.throttled_log import ThrottledLog
+from ragspan.throttled_log import ThrottledLog, log_line
 from ragspan.turns import give_turn
 
 ANSWER_KINDS = {
@@ -191,7 +192,8 @@ class OTelEmitter(ContentPolicy):
         self.is_closed = True
         for answer in list(self.unfinished):
             answer.abandon()
-        self.flush(timeout)
+        if not self.flush(timeout) and (waiting := spans_waiting()):
+            log_line(logging.WARNING, "%s not sent yet: lost if the process ends now", counted(waiting, "span"))
 
 
 @dataclass(slots=True, eq=False)

@@ -233,6 +233,11 @@ flush_as_well = _retrying.add
 """Flush this exporter after the providers, by its `force_flush`."""
 
 
+def spans_waiting() -> int:
+    """How many spans those exporters keep."""
+    return sum(exporter.stats().waiting for exporter in list(_retrying))
+
+
 def flush_spans(timeout: float) -> bool:
     """Have the spans exported that wait at any provider that somebody here writes to; True if all were in time.
 
