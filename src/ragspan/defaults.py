@@ -161,10 +161,11 @@ def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emi
 def sink_from(settings: Settings) -> RecordSink:
     """A new sink for the address in `settings.sink`, from the package for its scheme. No error contains its password."""
     scheme, is_address, _ = (settings.sink or "").partition("://")
-    scheme = scheme.lower() if is_address else ""
-    kind = f"an address of the kind {scheme!r}" if scheme else "no address such as nats://host:4222"
+    if not is_address:
+        raise ConfigurationError("RAGSPAN_SINK is not an address such as nats://host:4222")
+    scheme = scheme.lower()
     missing = (
-        f"RAGSPAN_SINK has {kind}, and no installed package takes records there"
+        f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
         f"{meant(scheme, part_names('ragspan_sink'))}; for nats:// and tls://: pip install 'ragspan[nats]'"
     )
     sink: RecordSink = load_part("ragspan_sink", scheme, missing)(settings)

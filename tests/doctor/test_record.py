@@ -26,9 +26,9 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(examined, sent_to):
 
 
 @pytest.mark.parametrize(
-    ("variables", "code", "advice"),
+    ("variables", "code", "advice", "of_judge"),
     [
-        ({"RAGSPAN_REDACT": "builtins:len"}, "dropped", "RAGSPAN_REDACT"),
+        ({"RAGSPAN_REDACT": "builtins:len"}, "dropped", "RAGSPAN_REDACT", []),
         (
             {
                 "RAGSPAN_JUDGE": "openai:any",
@@ -37,12 +37,20 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(examined, sent_to):
             },
             "not_scored",
             "budget",
+            ["judge_not_asked"],
         ),
-        ({"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"}, "not_scored", "see the judge"),
+        (
+            {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"},
+            "not_scored",
+            "see the judge",
+            ["judge_failed"],
+        ),
     ],
     ids=["redaction", "budget", "judge"],
 )
-def test_what_keeps_an_answer_from_its_score_is_said_once(examined, sent_to, fake_openai, variables, code, advice):
+def test_what_keeps_an_answer_from_its_score_is_said_once(
+    examined, sent_to, fake_openai, variables, code, advice, of_judge
+):
     fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
     variables = {"RAGSPAN_JUDGE_BASE_URL": fake_openai.base_url, "RAGSPAN_JUDGE_API_KEY": "k", **variables}
 
@@ -51,7 +59,7 @@ def test_what_keeps_an_answer_from_its_score_is_said_once(examined, sent_to, fak
     [finding] = findings.of("record")
     assert (finding.state, finding.code) == ("failed", code)
     assert advice in finding.advice
-    assert code != "dropped" or findings.of("judge") == []
+    assert findings.of("judge").codes() == of_judge
 
 
 @pytest.mark.parametrize(

@@ -210,6 +210,8 @@ def _judge_finding(judge: str, result: ScoredRecord, seconds: float) -> Finding:
         if "certificate is not trusted" in failure.message:
             other = "name the file of your certificate authority in SSL_CERT_FILE"
         return Finding("judge", "judge_failed", "failed", found, _ADVICE.get(failure.error_type, other))
+    if not failures and all(getattr(outcome, "reason", None) == "budget_exhausted" for outcome in outcomes.values()):
+        return Finding("judge", "judge_not_asked", "skipped", f"{judge} was not asked: the budget does not allow it")
     found = f"{judge} answered in {seconds:.2f} s"
     used = sum((outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
     if used.requests:

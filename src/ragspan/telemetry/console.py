@@ -99,8 +99,10 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
                 new = new.replace(f" ({earlier})", "").replace(earlier, "")
             yield Text("  ").append_text(outcome_line(metric, outcome, new.strip()))
             said += [explanation] if explanation else []
-        judges = dict.fromkeys(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))
-        if named := [shortened(judge) for judge in judges if judge]:
+        judges = ",".join(outcome.judge or "" for outcome in outcomes.values() if isinstance(outcome, Score))
+        if named := [
+            shortened(judge) for judge in dict.fromkeys(judges.split(",")) if judge
+        ]:  # a jury names all of its own
             yield Text(f"  {'judged by':<20} {', '.join(named)}", style="dim")
 
 
