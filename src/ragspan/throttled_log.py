@@ -13,7 +13,9 @@ _INTERVAL = 60.0  # seconds
 def log_line(level: int, message: str, *args: object) -> None:
     """Log a line. Handlers and filters are the application's: what they raise stops nobody here."""
     with contextlib.suppress(Exception):
-        logging.getLogger("ragspan").log(level, message, *args)
+        logger = logging.getLogger("ragspan")
+        # Where the application has no handler, Python prints the message alone.
+        logger.log(level, message if logger.hasHandlers() else f"ragspan: {message}", *args)
 
 
 class ThrottledLog:

@@ -35,7 +35,9 @@ _MAX_REASON, _MAX_FINDING = 400, 100  # characters of what explains a failing sc
 _AFTER_FIRST_SENTENCE = re.compile(r"(?<=\.) .*", re.DOTALL)
 _BACKGROUND = {"metadata": "metadata text", "tool": "tool result", "history": "earlier message", "other": "other text"}
 _MOST_CELLS = 100  # that are remembered
-_WAITING = Text("ragspan: the scores of this cell's answers appear here", style="dim")
+_WAITING = Text(
+    "ragspan: scores appear here when they come; ragspan.default_engine().flush(30) waits for them", style="dim"
+)
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
