@@ -89,6 +89,13 @@ def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
     assert exit_code(findings) == 1
 
 
+def test_a_tool_that_is_no_configured_exporter_gets_the_whole_trace(examined, otlp_listener):
+    examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
+
+    [root] = [span for span in otlp_listener.spans if not span.parent_id]
+    assert {span.parent_id for span in otlp_listener.spans} == {root.parent_id, root.span_id}
+
+
 def test_where_a_tool_has_runs_of_its_own_tracer_that_no_score_went_there_is_no_failure(examined, otlp_listener):
     findings = examined(
         RAGSPAN_EMITTERS="langsmith",

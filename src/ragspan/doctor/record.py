@@ -77,7 +77,6 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             ending.callback(providers.shutdown)
             providers.tracer_provider.sampler = ALWAYS_ON  # from here on: this record shows what else is wrong
             span = providers.tracer_provider.get_tracer("ragspan").start_span(NAME)  # as a request makes one
-            span.end()
             made = span.get_span_context()
             root = SpanAnchor(trace_id=made.trace_id, span_id=made.span_id, trace_flags=int(made.trace_flags))
             record = new_record(root)
@@ -93,6 +92,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 for exporter in own_exporters(writers):
                     providers.tracer_provider.add_span_processor(BatchSpanProcessor(exporter))
                     is_sent = True
+            span.end()  # once there is somebody to export it
             engine = engine_from(usable, providers, emitters=with_spans(named, usable, providers))
             began = time.monotonic()
             result: ScoredRecord | Dropped | None = None  # None if nothing becomes of it in time
