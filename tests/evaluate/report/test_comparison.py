@@ -37,13 +37,14 @@ def test_a_difference_is_clear_where_its_interval_leaves_zero_out(run_of, here, 
     assert change.mean - change.baseline_mean == pytest.approx(statistics.fmean(here) - statistics.fmean(before))
 
 
-def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of):
+def test_the_largest_changes_are_kept_and_those_whose_label_changes_come_first(run_of):
     compared = compare(run_of([0.5, 0.0, 0.4, 0.9]), run_of([1.0, 0.4, 0.5, 0.1]))
     many = compare(run_of([0.0] * 100), run_of([place / 100 for place in range(100)])).metrics[0].falls
     (change,) = compared.metrics
 
     assert [fall.row for fall in change.falls] == [3, 1, 2]
     assert [fall.before for fall in change.falls] == [0.5, 1.0, 0.4]
+    assert [(rise.row, rise.before, rise.after) for rise in change.rises] == [(4, 0.1, 0.9)]
     assert (change.newly_passing, change.newly_failing) == (1, 1)
     assert (len(many), many[0].before) == (20, 0.99)
 

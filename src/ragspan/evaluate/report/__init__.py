@@ -22,14 +22,14 @@ from ragspan.evaluate.evaluation import Evaluation, share_lines
 from ragspan.evaluate.gates import GateResult
 from ragspan.evaluate.label_agreement import agreement
 from ragspan.evaluate.report.answers import show_failing
-from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Regression, compare
+from ragspan.evaluate.report.comparison import Comparison, MetricComparison, ScoreChange, compare
 from ragspan.evaluate.rows import ResultFile, replacing
 from ragspan.evaluate.summaries import MetricSummary, named_counts, wilson_interval
 from ragspan.metrics.metric import REFUSAL
 from ragspan.metrics.metric_catalogue import guide_of
 from ragspan.telemetry.values import legible
 
-__all__ = ["Comparison", "MetricComparison", "Regression", "Sign", "compare", "signs_of", "write_report"]
+__all__ = ["Comparison", "MetricComparison", "ScoreChange", "Sign", "compare", "signs_of", "write_report"]
 
 _VERY_LOW = 0.75
 """Of its threshold, below which a median is very low."""

@@ -19,7 +19,7 @@ from ragspan.evaluate.rows import ResultFile, named_judge
 from ragspan.evaluate.summaries import deviation_of
 from ragspan.outcomes import Label
 
-_FALLS_SHOWN = 20
+_MOST_SHOWN = 20
 _DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
 _NO_SCORE = (None, None)
 _Scores: TypeAlias = dict[str, "tuple[float, Label | None]"]
@@ -27,8 +27,8 @@ _Answers: TypeAlias = "dict[tuple[str, int], tuple[int, _Scores, int]]"
 """Row, scores by metric and the question's hash of each answer, by its id (else its number) and how many with this id came before."""
 
 
-class Regression(NamedTuple):
-    """A score that fell."""
+class ScoreChange(NamedTuple):
+    """A score in both runs."""
 
     row: int
     record_id: str
@@ -55,8 +55,10 @@ class MetricComparison:
     newly_failing: int = 0
     labelled_once: int = 0
     """Answers of both runs that pass or fail in one of them only: in the other they have no score, or the judge cannot tell."""
-    falls: Sequence[Regression] = ()
+    falls: Sequence[ScoreChange] = ()
     """At most twenty: those that passed before and fail now come first, then the largest."""
+    rises: Sequence[ScoreChange] = ()
+    """Likewise: those that failed before and pass now come first."""
 
     def __str__(self) -> str:
         once = f"; {self.labelled_once:,} have a label in one run only" if self.labelled_once else ""
@@ -81,7 +83,7 @@ class Comparison:
 def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> Comparison:
     """What changed from the baseline to this run."""
     (answers, judges), (before, judges_before) = _read(run), _read(baseline)
-    changes: dict[str, list[Regression]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
+    changes: dict[str, list[ScoreChange]] = {metric: [] for metric in (*run.metrics, *baseline.metrics)}
     labelled_once: Counter[str] = Counter()
     by_id = any(not name.startswith("row-") for name, _ in answers.keys() & before.keys())
     if not by_id:
@@ -98,7 +100,7 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
             (now, label), (was, label_was) = scores.get(metric, _NO_SCORE), old.get(metric, _NO_SCORE)
             labelled_once[metric] += (label is None) is not (label_was is None)
             if now is not None and was is not None:
-                changes[metric].append(Regression(row, key[0], was, now, label_was, label))
+                changes[metric].append(ScoreChange(row, key[0], was, now, label_was, label))
     differ = {metric: names for metric, names in judges.items() if judges_before.get(metric, names) != names}
     return Comparison(
         metrics=tuple(
@@ -129,7 +131,7 @@ def _read(run: Evaluation | ResultFile) -> tuple[_Answers, Mapping[str, set[str]
     return answers, judges
 
 
-def _compared(metric: str, changes: Sequence[Regression], once: int, *, is_other: bool) -> MetricComparison:
+def _compared(metric: str, changes: Sequence[ScoreChange], once: int, *, is_other: bool) -> MetricComparison:
     if not changes:
         return MetricComparison(metric=metric, labelled_once=once)
     differences = [change.after - change.before for change in changes]
@@ -140,7 +142,8 @@ def _compared(metric: str, changes: Sequence[Regression], once: int, *, is_other
     low, high = interval or (0.0, 0.0)
     verdict = "better" if low > 0 else "worse" if high < 0 else "no clear difference"
     labels = Counter((change.label_before, change.label_after) for change in changes)
-    falls = (change for change in changes if change.after < change.before)
+    falls = [change for change in changes if change.after < change.before]
+    rises = [change for change in changes if change.after > change.before]
     return MetricComparison(
         metric=metric,
         verdict="judged differently" if is_other else verdict,
@@ -151,7 +154,11 @@ def _compared(metric: str, changes: Sequence[Regression], once: int, *, is_other
         newly_passing=labels["fail", "pass"],
         newly_failing=labels["pass", "fail"],
         labelled_once=once,
-        falls=heapq.nlargest(
-            _FALLS_SHOWN, falls, key=lambda one: (one[-2:] == ("pass", "fail"), one.before - one.after)
-        ),
+        falls=_largest(falls, first=("pass", "fail")),
+        rises=_largest(rises, first=("fail", "pass")),
     )
+
+
+def _largest(changes: Sequence[ScoreChange], *, first: tuple[Label, Label]) -> Sequence[ScoreChange]:
+    """The largest changes, and before them those with these labels."""
+    return heapq.nlargest(_MOST_SHOWN, changes, key=lambda one: (one[-2:] == first, abs(one.after - one.before)))
