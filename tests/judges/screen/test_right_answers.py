@@ -30,6 +30,10 @@ RIGHT = [
     ),
     ("How do visitors come?", "30% of the visitors come by train.", "The other 70% of the visitors come by car."),
     ("How long does it take?", "The trip takes 2 hours and 15 minutes.", "It takes 135 minutes."),
+    ("How long?", "The film takes 2 hours.", "It takes about 120 minutes."),
+    ("What does it weigh?", "It weighs 2 kg.", "About 2000 grams."),
+    ("How long?", "The trial lasts 14 days.", "About two weeks."),
+    ("How warm?", "Keep the room at 25 °C.", "About 77 °F."),
     ("How long?", "The film takes two and a half hours.", "The film takes 150 minutes."),
     ("How long?", "The warranty is one and a half years.", "The warranty lasts 18 months."),
     (

@@ -109,7 +109,8 @@ class Claim:
         if not numbers:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        keys, known = {place: self.index.sentences[place] for place in self.resting}, english()
+        keys = {place: there for place in self.resting if (there := self.index.sentences[place])}  # none between contexts
+        known = english()
         for number in [
             one for one in numbers if f"{one}s" in self.sentence.text
         ]:  # "the 1980s", "the 80s", "the 1800s"
