@@ -26,6 +26,23 @@ def test_only_what_stands_in_the_prompt_counts() -> None:
     assert [context.text for context in record.retrievals[0].contexts] == list(PASSAGES)
 
 
+@pytest.mark.parametrize("convention", ["openinference", "traceloop", "langsmith", "langfuse"])
+def test_instructions_of_a_prompt_template_in_the_message_with_the_documents_are_no_evidence(convention: str) -> None:
+    instructions = "You are the assistant of Globex, which runs 500 stores in Denmark. Context:"
+    spans = [
+        replace(
+            span,
+            attributes={key: str(value).replace("Context:", instructions) for key, value in span.attributes.items()},
+        )
+        for span in load(f"{convention}_langchain")
+    ]
+
+    record = only(spans)
+
+    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
+    assert record.background == ()
+
+
 def test_llama_index_context_is_the_text_that_the_model_saw() -> None:
     first, _ = only(load("openinference_llama_index")).contexts or ()
 

@@ -109,7 +109,9 @@ class Claim:
         if not numbers:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        keys = {place: there for place in self.resting if (there := self.index.sentences[place])}  # none between contexts
+        keys = {
+            place: there for place in self.resting if (there := self.index.sentences[place])
+        }  # none between contexts
         known = english()
         for number in [
             one for one in numbers if f"{one}s" in self.sentence.text

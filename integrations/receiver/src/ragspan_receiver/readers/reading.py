@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragspan.request import NO_INPUT_YET, ModelStep, PayloadMessage, SearchStep, Step, ToolStep
+from ragspan.request import NO_INPUT_YET, FilledPrompt, ModelStep, PayloadMessage, SearchStep, Step, ToolStep
 from ragspan.safe_copy import OPAQUE
 from ragspan_receiver.readers import attribute_names as names
 from ragspan_receiver.readers.attribute_names import Convention, Kind
@@ -199,6 +199,8 @@ def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     elif isinstance(data, dict) and {"text", "logprobs"} <= data.keys() and isinstance(inputs, str):
         said = PayloadMessage("ai", text_of(data, ["text"]) or "")
         read.become(ModelStep, inputs=[PayloadMessage("human", inputs)], reply=said)
+    elif read.framework == "langchain" and chain.name.endswith("PromptTemplate"):
+        chain.output = FilledPrompt(payloads.prompt_in(gave) or [text_of(fields_of(gave), ["text"]) or ""])
     else:
         if isinstance(output, dict):
             streams = (output[key] for key, other in _STREAMS if {key, other} <= output.keys())

@@ -40,9 +40,8 @@ def requests_in(
     whole: list[ReadSpan] = []
     for step in sorted(steps.values(), key=_start_of):
         span: TracedSpan | None = step.span
-        path = {
-            step.span.span_id: None
-        }  # up to the step around it, or to the last span that there is; it may be a circle
+        # Up to the step around it, or to the last span that there is; it may be a circle.
+        path = {step.span.span_id: None}
         while span is not None and (outer := span.parent_id) is not None and outer not in path:
             path[outer] = None
             span = None if outer in steps or len(path) >= _MAX_AROUND else by_id.get(outer)
@@ -219,8 +218,7 @@ def _written_beside(spans: Sequence[ReadSpan]) -> list[Document]:
 def _says_nothing(payload: Snapshot) -> bool:
     """Whether a payload holds objects that nobody can read, and nothing else."""
     if isinstance(payload, (dict, list)):
-        items = payload.values() if isinstance(payload, dict) else payload
-        return bool(payload) and all(map(_says_nothing, items))
+        return bool(payload) and all(map(_says_nothing, payload.values() if isinstance(payload, dict) else payload))
     return isinstance(payload, Opaque)
 
 
