@@ -297,7 +297,8 @@ def start_line(settings: Settings, answers: str, metrics: Sequence[Metric], emit
         return f"{answers} are traced and not scored: there are no metrics"
     share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
     asked = [getattr(metric, "judge", None) or getattr(metric, "verifier", None) for metric in metrics]
-    by = ", ".join(dict.fromkeys(name for one in asked if (name := getattr(one, "name", None))))
+    judges = ",".join(name for one in asked if (name := getattr(one, "name", None)))
+    by = ", ".join(dict.fromkeys(filter(None, judges.split(","))))
     if by and settings.judge_share is not None:
         by = f"overlap, {settings.judge_share.total:.3g} of them also by {by}"
     where = ", ".join(dict.fromkeys(place for emitter in emitters for place in _places(emitter)))
@@ -316,7 +317,7 @@ def _places(emitter: Emitter) -> Iterator[str]:
         yield type(emitter).__name__
     elif providers.exporter_names("traces"):
         for name in providers.exporter_names("traces"):
-            address = providers.endpoint("traces") if name.startswith("otlp") else None
+            address = providers.endpoint("traces") if "otlp" in name else None
             yield shown_url(address) if address else f"the exporter {name}"
     elif _is_set(trace.get_tracer_provider()):
         yield "the application's tracer provider"

@@ -171,13 +171,16 @@ def test_a_baseline_that_is_some_other_table_is_told_from_a_result(run, table, w
     assert "delete" not in done.stderr
 
 
-def test_a_run_that_cannot_be_continued_says_in_plain_words_what_differs(run, table, tmp_path):
+def test_a_run_that_cannot_be_continued_says_in_plain_words_what_differs(run, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
     options = ("--output", tmp_path / "r.jsonl", "--resume", "--metrics")
     run(table, *options, "context_adherence")
     refused = run(table, *options, "faithfulness", "--limit", 1)
+    of_another_judge = run(table, *options, "context_adherence", "--judge", "openai:tiny")
 
-    assert "metrics was name: context_adherence, judge: overlap, prompts none" in refused.stderr
-    assert "limit was none and is 1" in refused.stderr
+    assert "metrics was context_adherence, is faithfulness" in refused.stderr
+    assert "judge of context_adherence was overlap, prompts none, is openai:tiny, prompts" in of_another_judge.stderr
+    assert "limit was none, is 1" in refused.stderr
     assert not set("[]{}") & set(refused.stderr)
 
 

@@ -84,7 +84,7 @@ def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(judge,
 
     for rows, options, message in [
         (table, {"metrics": ["faithfulness"]}, "metrics was"),
-        (table, {"answer_column": "question"}, "columns was .* answer: answer and is .* answer: question"),
+        (table, {"answer_column": "question"}, "columns was .* answer: answer, is .* answer: question"),
         (others, {}, "row 1 is not what it was"),
         (table[:2], {}, "row 3 is not what it was"),
     ]:

@@ -67,7 +67,9 @@ def _evaluate_table(options: Namespace) -> int:
     settings = settings_with(judge=options.judge)
     metrics = metrics_of(settings, options.metrics, options.judge)
     for gate in gates:
-        require_known(gate.metric, [metric.name for metric in metrics])
+        require_known(
+            gate.metric, [metric.name for metric in metrics], of="a gate needs a metric of this run (--metrics): "
+        )
     stored = _stored(options)
     quotes = settings.explanations
     if quotes is None and settings.capture_content is not False:

@@ -166,7 +166,8 @@ class RowWriter(ResultFile):
             )
         offsets, end, _ = _offsets_in(earlier)
         before = _run_of(earlier) if end else run
-        changes = [f"{name} was {before.get(name)} and is {run[name]}" for name in run if before.get(name) != run[name]]
+        was, now = _settings_in(before), _settings_in(run)
+        changes = [f"{name} was {was[name]}, is {now[name]}" for name in now if was.get(name, now[name]) != now[name]]
         if changes:
             plain = re.sub("[][{}'\"]", "", "; ".join(changes)).replace("None", "none")
             raise TableError(f"{earlier} is of another run, so it cannot be continued: {plain}")
@@ -231,6 +232,13 @@ class RowWriter(ResultFile):
             if metadata != done.record.metadata or row.label not in {None, done.label}:
                 self.add(row)  # with the columns that are new
             yield row
+
+
+def _settings_in(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was made with, by name; of a metric each field by itself."""
+    metrics = run.get("metrics", ())
+    own = {f"{field} of {one['name']}": value for one in metrics for field, value in one.items() if field != "name"}
+    return {**run, "metrics": [one["name"] for one in metrics], **own}
 
 
 def _described(metric: Metric) -> dict[str, Any]:

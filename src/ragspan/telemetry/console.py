@@ -88,7 +88,7 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
         title.append("  the response is a refusal" if scored.refusal else "", style="yellow")
         yield title.append("  late scores" if scored.late else "", style="yellow")
         if not scored.late:
-            yield from text_lines(record) if is_shown else ()
+            yield from text_lines(record) if is_shown else [Text(f"  {'record':<20} {shortened(record.record_id)}")]
             yield Text(f"  {'contexts':<20} ").append(_contexts_found(record), style="dim")
         reasons = {None if isinstance(one, Score) else _reason_of(one) for one in outcomes.values()}
         if len(outcomes) > 1 and len(reasons) == 1 and (reason := next(iter(reasons))):  # one line for all metrics

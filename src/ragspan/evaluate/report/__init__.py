@@ -134,7 +134,7 @@ def _whole_table(evaluation: Evaluation) -> Iterator[Sign]:
     by = "" if worst.asked is None else " by the embedded judge"
     if worst.failing:
         share = worst.failing / worst.labelled
-        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%}); no metric fails more."
+        figures = f"{worst.failing:,} of {worst.labelled:,} answers fail it{by} ({share:.0%})."
         yield Sign("high" if share >= _MANY_FAIL else "notice", f"Begin with {worst.metric}", figures)
     groups = [
         (wilson_interval(one.failing / one.labelled, one.labelled)[0], f"{name} {value}", one)
@@ -168,7 +168,8 @@ def _of_metric(summary: MetricSummary) -> Iterator[Sign]:
         advice = "rerankers, filters and limits between the search and the prompt."
         yield Sign("high", "documents that were found did not reach the model", figures, advice)
     median, threshold = summary.median, summary.threshold
-    if summary.labelled and median is not None and threshold is not None and round(median, 2) < threshold:
+    is_labelled = 2 * summary.labelled > summary.scored  # a score without a label is a rank
+    if is_labelled and median is not None and threshold is not None and round(median, 2) < threshold:
         few_pass = summary.passed < _FEW_PASS * summary.labelled
         figures = f"The median is {median:.2f}; a pass begins at {threshold:.2f}."
         is_grave, guide = few_pass or median < _VERY_LOW * threshold, guide_of(summary.metric)

@@ -58,7 +58,7 @@ class MetricComparison:
     falls: Sequence[ScoreChange] = ()
     """At most twenty: those that passed before and fail now come first, then the largest."""
     rises: Sequence[ScoreChange] = ()
-    """Likewise: those that failed before and pass now come first."""
+    """At most twenty: those that failed before and pass now come first, then the largest."""
 
     def __str__(self) -> str:
         once = f"; {self.labelled_once:,} have a label in one run only" if self.labelled_once else ""
