@@ -31,19 +31,18 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.engine.judge_share_decisions import DoubtThreshold
+from ragspan.engine.judge_share_decisions import RANDOM_PART, DoubtThreshold
 from ragspan.evaluate.summaries import RateEstimate, Stratum, estimate_rate
-from ragspan.judge_when import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.doubt import doubt_of
 
-SHARES = ("0.1", "0.2", "0.2:0.1", "0.3", "0.3:0.1", "0.4")
-MAIN_SHARES = ("0.2", "0.3", "0.3:0.1")
+SHARES = (0.1, 0.2, 0.3, 0.4)
+MAIN_SHARES = (0.2, 0.3)
 """Of which the other tables are."""
 BASE_RATES = (0.3, 0.1, 0.05)
 COVERED_RATES = (0.3, 0.1, 0.05, 0.02)
-COVERED_SHARE = "0.2"
+COVERED_SHARE = 0.2
 SIZES = (1_000, 10_000, 100_000)
 STREAM = 2_000
 LEAST_OF_A_KIND = 20
@@ -76,7 +75,7 @@ class Seen:
     """What part of the failing answers the judge is asked about."""
 
     population: str
-    share: str
+    share: float
     base_rate: float
     seen: float
 
@@ -110,9 +109,9 @@ class Steadiness:
     """For an answer, with all four metrics."""
 
 
-def asked_of(traffic: Traffic, share: JudgeShare, random: np.random.Generator, restart: int | None = None) -> list[str]:
+def asked_of(traffic: Traffic, share: float, random: np.random.Generator, restart: int | None = None) -> list[str]:
     """Why the judge is asked about each answer, or an empty text."""
-    draws, drawn = iter(random.random(len(traffic[0]))), random.random(len(traffic[0])) < share.random
+    draws, drawn = iter(random.random(len(traffic[0]))), random.random(len(traffic[0])) < share * RANDOM_PART
     found: list[str] = []
     for at, doubt in enumerate(traffic[0].tolist()):
         if at == 0 or (restart and at % restart == 0):
@@ -121,31 +120,30 @@ def asked_of(traffic: Traffic, share: JudgeShare, random: np.random.Generator, r
     return found
 
 
-def seen_of(population: Population, text: str, base_rate: float, draws: int, random: np.random.Generator) -> Seen:
+def seen_of(population: Population, share: float, base_rate: float, draws: int, random: np.random.Generator) -> Seen:
     failures = seen = 0
     for _ in range(draws):
         traffic = population.traffic(STREAM, base_rate, random)
-        is_asked = np.array([bool(one) for one in asked_of(traffic, JudgeShare.of(text), random)])
+        is_asked = np.array([bool(one) for one in asked_of(traffic, share, random)])
         failures += int(traffic[1].sum())
         seen += int((traffic[1] & is_asked).sum())
-    return Seen(population=population.name, share=text, base_rate=base_rate, seen=seen / failures)
+    return Seen(population=population.name, share=share, base_rate=base_rate, seen=seen / failures)
 
 
 def coverage_of(population: Population, rate: float, answers: int, draws: int, random: np.random.Generator) -> Coverage:
-    share = JudgeShare.of(COVERED_SHARE)
     of_answers = of_population = 0
     width = width_of_random = 0.0
     given = 0
     while given < draws:
         traffic = population.traffic(answers, rate, random)
-        found, true_rate = estimated(traffic[1], asked_of(traffic, share, random)), float(traffic[1].mean())
+        found, true_rate = estimated(traffic[1], asked_of(traffic, COVERED_SHARE, random)), float(traffic[1].mean())
         if found is None:  # few were drawn at random, by chance
             continue
         given += 1
         of_answers += found.lower <= true_rate <= found.upper
         of_population += found.lower <= rate <= found.upper
         width += found.upper - found.lower
-        labelled = traffic[1][: int(share.total * answers)]
+        labelled = traffic[1][: int(COVERED_SHARE * answers)]
         alone = estimate_rate([Stratum(answers=answers, labels=len(labelled), failing=int(labelled.sum()))])
         assert alone is not None
         width_of_random += alone.upper - alone.lower
@@ -177,7 +175,6 @@ def courses(population: Population, random: np.random.Generator) -> Iterator[Ste
     hour: np.ndarray = np.repeat(np.arange(HOURS), random.poisson(AN_HOUR * (1 + 0.8 * curve)))
     steady: np.ndarray = np.arange(HOURS * AN_HOUR) // AN_HOUR
     is_burst = (np.arange(len(steady)) // STREAM) % 5 == 1
-    plain = JudgeShare.of(COVERED_SHARE)
     for name, hours, rate, restart in (
         ("steady", steady, 0.1, None),
         ("a day's curve", hour, 0.1 - 0.05 * curve[hour], None),
@@ -185,7 +182,7 @@ def courses(population: Population, random: np.random.Generator) -> Iterator[Ste
         (f"a new process every {RESTART} answers", steady, 0.1, RESTART),
     ):
         traffic = population.traffic(len(hours), rate, random)
-        is_asked = np.array([bool(one) for one in asked_of(traffic, plain, random, restart)])
+        is_asked = np.array([bool(one) for one in asked_of(traffic, COVERED_SHARE, random, restart)])
         by_hour = [float(is_asked[hours == one].mean()) for one in range(HOURS) if (hours == one).sum() >= AN_HOUR // 2]
         total = float(is_asked.mean())
         yield Steadiness(
@@ -274,7 +271,7 @@ def main() -> None:
 def show_seen(
     console: Console, seen: Sequence[Seen], whole: Sequence[str], by_model: Sequence[str], more: Sequence[str]
 ) -> None:
-    def mean(names: Sequence[str], share: str, rate: float) -> str:
+    def mean(names: Sequence[str], share: float, rate: float) -> str:
         found = [one.seen for one in seen if one.population in names and (one.share, one.base_rate) == (share, rate)]
         return f"{np.mean(found):.2f}" if found else "-"
 
@@ -282,7 +279,7 @@ def show_seen(
         table = Table(title=f"Failures seen where {rate:.0%} fail, by the share that the judge is asked about")
         table.add_column("answers")
         for share in SHARES:
-            table.add_column(str(JudgeShare.of(share)), justify="right")
+            table.add_column(str(share), justify="right")
         rows = [("mean of the sets", whole), *((name, [name]) for name in whole), ("within one model, mean", by_model)]
         for name, names in [*rows, *((name, [name]) for name in more)]:
             table.add_row(name, *(mean(names, share, rate) for share in SHARES))

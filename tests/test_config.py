@@ -4,7 +4,6 @@ import pytest
 
 from ragspan import ConfigurationError
 from ragspan.config import Settings, is_enabled
-from ragspan.judge_when import JudgeShare
 from ragspan.process import in_use
 
 
@@ -26,7 +25,7 @@ READ = {
     "judge_mode": ("thorough", "thorough"),
     "alert_webhook": ("https://hooks.example.com/x", "https://hooks.example.com/x"),
     "hhem_device": ("cuda:0", "cuda:0"),
-    "judge_share": ("0.2:0.1", JudgeShare(total=0.2, random=0.1)),
+    "judge_share": ("0.2", 0.2),
     "budget_usd_per_day": ("5", 5.0),
     "budget_requests_per_minute": ("30", 30),
     "sample_rate": ("0.25", 0.25),

@@ -9,7 +9,6 @@ import pytest
 
 from ragspan.application import start_line
 from ragspan.config import Settings
-from ragspan.judge_when import JudgeShare
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
@@ -47,7 +46,7 @@ def test_a_share_is_said_and_a_provider_is_named():
 
     assert said.startswith("0.1 of the answers of langchain are scored by ollama:qwen3:8b ")
 
-    said = line(ConsoleEmitter(), judge="ollama:qwen3:8b", judge_share=JudgeShare.of(0.2))
+    said = line(ConsoleEmitter(), judge="ollama:qwen3:8b", judge_share=0.2)
 
     assert said.startswith("answers of langchain are scored by overlap, 0.2 of them also by ollama:qwen3:8b ")
 

@@ -20,7 +20,7 @@ from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownCont
 from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeShare, JudgeWhen
+from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
@@ -75,7 +75,7 @@ def configure(
     emitters: Iterable[str | Emitter] | None = None,
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
-    judge_share: float | str | None = None,
+    judge_share: float | None = None,
     judge_when: str | None = None,
     judge_polls: int | None = None,
     redact: RedactOption = None,
@@ -103,7 +103,7 @@ def configure(
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
         capture_content: write questions, contexts and responses on spans and on the console.
         sample_rate: the share of answers that are scored, 0..1.
-        judge_share: the share of the answers that the judge is asked about, 0..1; the embedded judge reads all.
+        judge_share: the share of the answers that the judge is asked about, above 0, up to 1; the embedded judge reads all.
         judge_when: which answers are judged, such as `"tag=prod and latency>2s; faithfulness: 0.1"`; see `ScoringEngine`.
         judge_polls: votes and ratings that adherence and completeness ask an LLM judge for, by default three.
         redact: a function from text to text, for all texts before judges, emitters and sinks see them. If it fails, the record is
@@ -124,7 +124,7 @@ def configure(
         judge=judge,
         capture_content=capture_content,
         sample_rate=sample_rate,
-        judge_share=None if judge_share is None else JudgeShare.of(judge_share),
+        judge_share=judge_share,
         judge_when=None if judge_when is None else JudgeWhen(judge_when),
         judge_polls=judge_polls,
         redact=redact,
@@ -300,7 +300,7 @@ def start_line(settings: Settings, answers: str, metrics: Sequence[Metric], emit
     judges = ",".join(name for one in asked if (name := getattr(one, "name", None)))
     by = ", ".join(dict.fromkeys(filter(None, judges.split(","))))
     if by and settings.judge_share is not None:
-        by = f"overlap, {settings.judge_share.total:.3g} of them also by {by}"
+        by = f"overlap, {settings.judge_share:.3g} of them also by {by}"
     where = ", ".join(dict.fromkeys(place for emitter in emitters for place in _places(emitter)))
     names = ", ".join(metric.name for metric in metrics)
     scored = f"{share}{answers} are scored{by and f' by {by}'} ({names})"

@@ -116,6 +116,7 @@ def has_methods(allowed: str, *methods: str) -> Rule:
 
 WHOLE = whole()
 SHARE = between(0, 1)
+SOME_SHARE = number("a share above 0, up to 1, such as 0.2", lambda value: 0 < value <= 1)
 AMOUNT = number("a number above 0", lambda value: value > 0)
 SECONDS = number("a number of seconds, 0 or more", lambda value: value >= 0)
 SOME_SECONDS = number("a number of seconds, more than 0", lambda value: value > 0)

@@ -17,9 +17,9 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from ragspan.addresses import without_credentials
-from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
+from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeShare, JudgeWhen
+from ragspan.judge_when import JudgeWhen
 from ragspan.process import in_use
 
 SpanStyle: TypeAlias = Literal["answer", "scores"]
@@ -178,12 +178,12 @@ class Settings:
         read=lambda name, value: JudgeWhen(value, name),
         shown="all answers",
     )
-    judge_share: JudgeShare | None = _row(
+    judge_share: float | None = _row(
         None,
         "The share of the answers that the judge is asked about, such as `0.2`: the most doubtful ones, and [a "
-        "random part](trust.md#verdicts-where-they-matter), which may follow a colon: `0.2:0.1`. The embedded "
-        "judge reads all.",
-        read=lambda name, value: JudgeShare.of(value, name),
+        "random part](trust.md#verdicts-where-they-matter). The embedded judge reads all.",
+        SOME_SHARE,
+        kind=float,
         shown="all answers",
     )
     metrics: tuple[str, ...] = _row(

@@ -18,13 +18,14 @@ from opentelemetry.metrics import Meter
 from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeShare
 from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name, encodable
 
+RANDOM_PART: Final = 0.25
+"""Of the share: drawn before anything is known of the answer. Without it the true rate of failures could not be estimated."""
 _DRAW: Final = b"ragspan.share"
 _RECENT: Final = 500
 """Answers whose doubts say what is doubtful here."""
@@ -57,8 +58,11 @@ def beside_screen(outcome: Outcome, screened: Outcome) -> Outcome:
 class DoubtThreshold:
     """Tells the most doubtful answers, by a threshold that follows them. Begins with doubts that are usual."""
 
-    def __init__(self, share: JudgeShare, *, draw: Callable[[], float] = random.random) -> None:
+    def __init__(self, share: float, *, draw: Callable[[], float] = random.random) -> None:
+        random_part = share * RANDOM_PART
         self._share = share
+        self._doubtful = (share - random_part) / (1 - random_part)
+        """The share of the most doubtful answers that brings the whole about: some of them are drawn at random as well."""
         self._draw = draw
         self._recent = deque(USUAL_DOUBTS)
         self._sorted = sorted(USUAL_DOUBTS)
@@ -68,11 +72,10 @@ class DoubtThreshold:
 
     def choose(self, doubt: float, *, is_drawn: bool) -> Asked | None:
         """Why the judge is asked about an answer of this doubt, 0 to 1, if it is; `is_drawn` if it is one of the random ones."""
-        share = self._share
         self._answers += 1
         slack = min(_LEAST_SLACK + self._answers / _ANSWERS_A_SLACK, _MOST_SLACK)
-        self._owed = min(self._owed + share.total, slack + 1)
-        part = 1.0 if self._owed >= slack else share.doubtful * (1 + self._owed / slack)
+        self._owed = min(self._owed + self._share, slack + 1)
+        part = 1.0 if self._owed >= slack else self._doubtful * (1 + self._owed / slack)
         # The part of recent answers that are more doubtful; among equals chance decides.
         known, above = len(self._sorted), len(self._sorted) - bisect_right(self._sorted, doubt)
         equal = known - above - bisect_left(self._sorted, doubt)
@@ -81,7 +84,7 @@ class DoubtThreshold:
         insort(self._sorted, doubt)
         if known >= max(len(USUAL_DOUBTS), min(self._answers, _RECENT)):
             del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
-        is_doubtful = rank < part and share.doubtful > 0
+        is_doubtful = rank < part
         if is_doubtful or is_drawn:
             self._owed -= 1
         return "doubtful" if is_doubtful else "random" if is_drawn else None
@@ -90,8 +93,8 @@ class DoubtThreshold:
 class JudgeShareDecisions:
     """The decisions of an engine about the metrics of these names; `meter` counts labels, from which the true rate is estimated."""
 
-    def __init__(self, share: JudgeShare, metrics: Iterable[str], meter: Meter) -> None:
-        self._share = share
+    def __init__(self, share: float, metrics: Iterable[str], meter: Meter) -> None:
+        self._random_part = share * RANDOM_PART
         self._metrics = frozenset(metrics)
         self._threshold = DoubtThreshold(share)
         self._labels = meter.create_counter(
@@ -105,7 +108,7 @@ class JudgeShareDecisions:
         """Why the judge is asked about an answer, if it is. By the identity the random part is drawn; None asks in any case."""
         if identity is None:
             return "random"
-        is_drawn, doubt = draw(identity, _DRAW) < self._share.random, doubt_of(screened)
+        is_drawn, doubt = draw(identity, _DRAW) < self._random_part, doubt_of(screened)
         if doubt is None:
             return "random" if is_drawn else None
         return self._threshold.choose(doubt, is_drawn=is_drawn)

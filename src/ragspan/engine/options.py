@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, Rule, choice, has_methods, instance, one_of
+from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, Rule, choice, has_methods, instance, one_of
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.judge_share_decisions import check_share
@@ -16,7 +16,7 @@ from ragspan.engine.metric_judges import spenders_of
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import NOT_MET, Facts, JudgeShare, JudgeWhen
+from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact
 
@@ -47,7 +47,7 @@ class Options(ProcessorOptions):
     judging: JudgingPlace
     redact: Redact | None
     unknown_contexts: UnknownContextsRule
-    judge_share: JudgeShare | None
+    judge_share: float | None
     judge_when: JudgeWhen | None
     waits_for_budget: bool
 
@@ -72,6 +72,7 @@ class Options(ProcessorOptions):
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
+        SOME_SHARE.or_none().check_fields(self, "judge_share")
         if self.judge_share is not None:
             check_share(self.metrics)
         when = self.judge_when

@@ -18,7 +18,7 @@ from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import Dropped
 from ragspan.engine.worker import Work
-from ragspan.judge_when import JudgeShare, JudgeWhen
+from ragspan.judge_when import JudgeWhen
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
@@ -61,8 +61,8 @@ class ScoringEngine(BackgroundProcessor):
             `metadata.<key>`, `session`, `user`, `model`, `environment` and `latency`, and a
             rate for each metric, in place of `sample_rate`. A metric has no score of the others, for the reason `judge_when`.
         judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads all,
-            and the judge is asked about the most doubtful ones, and about a random part, by which the true rate of failures is
-            estimated: a quarter of the share, or what follows a colon, as in `"0.2:0.1"`. None asks the judge about all answers.
+            and the judge is asked about the most doubtful ones, and about a random part, a quarter of the share, by which the true
+            rate of failures is estimated. None asks the judge about all answers, and nobody else.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts: that of tools and of
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
@@ -88,7 +88,7 @@ class ScoringEngine(BackgroundProcessor):
         exit_timeout: float = 10.0,
         judging: JudgingPlace = "helper",
         redact: RedactOption = None,
-        judge_share: float | str | JudgeShare | None = None,
+        judge_share: float | None = None,
         judge_when: str | JudgeWhen | None = None,
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
@@ -109,7 +109,7 @@ class ScoringEngine(BackgroundProcessor):
             exit_timeout=exit_timeout,
             judging=judging,
             redact=redact_from(redact) if enabled else None,
-            judge_share=None if judge_share is None else JudgeShare.of(judge_share),
+            judge_share=judge_share,
             judge_when=JudgeWhen(judge_when) if isinstance(judge_when, str) else judge_when,
             unknown_contexts=unknown_contexts,
             name=name,

@@ -47,7 +47,7 @@ def evaluate(
     metrics: Metrics = None,
     judge: Judge = None,
     judge_share: Annotated[
-        Text,
+        float | None,
         Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random."),
     ] = None,
     limit: Annotated[int | None, Option(metavar="N", help="Only the first rows.", min=1)] = None,

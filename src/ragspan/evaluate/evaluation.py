@@ -21,9 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ragspan.arguments import counted
+from ragspan.engine.judge_share_decisions import RANDOM_PART
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import LEAST_LABELS, MetricSummary, MetricTally, named_counts, reason_of
-from ragspan.judge_when import JudgeShare
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, Score
 from ragspan.telemetry.console import outcome_line, text_lines
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES
@@ -66,7 +66,7 @@ class Evaluation:
     """The name of their column."""
     columns: str = ""
     """What was read as what, in a line."""
-    judge_share: JudgeShare | None = None
+    judge_share: float | None = None
     """The share of the rows that the judge was asked about; None if it was asked about all."""
     usage: Usage = field(default_factory=Usage)
     """Of all judging, also that of an earlier run that this one resumed."""
@@ -294,7 +294,7 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     if (share := evaluation.judge_share) is None:
         return []
     who = ", ".join(dict.fromkeys(asked.judge for asked in shared.values() if asked.judge)) or "the judge"
-    part = f"{100 * share.total:.3g}% of them, the most doubtful ones and {100 * share.random:.3g}% at random"
+    part = f"{100 * share:.3g}% of them, the most doubtful ones and {100 * share * RANDOM_PART:.3g}% at random"
     lines = [f"Above: the embedded judge's figures, over all rows. {who} was asked about {part}:"]
     for metric, asked in shared.items():
         words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"

@@ -13,7 +13,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from ragspan.arguments import SECONDS, WHOLE
+from ragspan.arguments import SECONDS, SOME_SHARE, WHOLE
 from ragspan.config import Settings, is_enabled, settings_with
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget, ScoringEngine
@@ -25,7 +25,6 @@ from ragspan.evaluate.rows import RowWriter, partial_of, require_apart, require_
 from ragspan.evaluate.running import Run, outside_loop, progress_on_stderr, run_in_loop
 from ragspan.evaluate.tables import STANDARD_INPUT, table_of
 from ragspan.exceptions import ConfigurationError, RagspanError
-from ragspan.judge_when import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
@@ -50,7 +49,7 @@ def evaluate(
     concurrency: int | None = None,
     budget: Budget | None = None,
     patience: float | None = None,
-    judge_share: float | str | JudgeShare | None = None,
+    judge_share: float | None = None,
     progress: bool = False,
 ) -> Evaluation:
     """Score every row of a table. Rows stream: neither the table nor the results have to fit into memory.
@@ -75,17 +74,17 @@ def evaluate(
         budget: else `RAGSPAN_BUDGET_*`. Limits per minute pace the run; a day's dollars end it, the rest is `budget_exhausted`.
         patience: seconds without an answer after which a judge has failed, 0 or more; else 600, and 90 before its first answer.
         judge_share: the share of the rows that the judge is asked about, above 0, up to 1 (all); else `RAGSPAN_JUDGE_SHARE`, or all.
-            It gets the most doubtful rows, by the embedded judge, and a random part: a quarter of the share, or what follows
-            a colon, as in `"0.2:0.1"`. `MetricSummary.asked` has its figures and estimates.
+            It gets the most doubtful rows, by the embedded judge, and a random part: a quarter of the share.
+            `MetricSummary.asked` has its figures and estimates.
         progress: show on stderr which columns are read, and how much is done.
 
     Raises:
         TableError: the table cannot be read, a column is missing, or a file cannot be written.
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
-    given_share = None if judge_share is None else JudgeShare.of(judge_share)
-    settings = settings_with(judge=judge, concurrency=concurrency, judge_share=given_share)
-    share = settings.judge_share if settings.judge_share is not None and settings.judge_share.total < 1 else None
+    SOME_SHARE.or_none().check("judge_share", judge_share)
+    settings = settings_with(judge=judge, concurrency=concurrency, judge_share=judge_share)
+    share = settings.judge_share if settings.judge_share != 1 else None
     chosen = metrics_of(settings, metrics, judge)
     file = None if output is None else Path(output)
     if not is_enabled():
@@ -108,7 +107,7 @@ def evaluate(
             reader = RecordReader({part: one for part, one in columns.items() if one}, table, by=groups)
             if progress and reader.columns_read:
                 print(reader.columns_read, file=sys.stderr)  # noqa: T201 - of the progress
-            about = {"columns": reader.columns, "limit": limit, "judge_share": share and str(share)}
+            about = {"columns": reader.columns, "limit": limit, "judge_share": share}
             writer = RowWriter(file, chosen, about, resume=resume)
             is_file = isinstance(data, (str, os.PathLike)) and os.fspath(data) != STANDARD_INPUT
             evaluation = Evaluation(
