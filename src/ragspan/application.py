@@ -14,7 +14,6 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.addresses import shown_url
-from ragspan.alerts import OnAlert
 from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
 from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
@@ -32,6 +31,7 @@ from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.throttled_log import log_line
 from ragspan.tools import ScoreWriter
+from ragspan.tools.alerts import OnAlert
 
 _LIST = Rule(
     "a list of names and objects",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragspan.alerts import AlertEmitter, OnAlert
 from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
@@ -18,6 +17,9 @@ from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.telemetry.providers import EnvironmentProviders, exporter_names
+
+if TYPE_CHECKING:
+    from ragspan.tools.alerts import OnAlert
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _LIKE_SETTINGS = (
@@ -155,7 +157,11 @@ def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emi
     """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
     told = on_alert or settings.alert_webhook
     content: dict[str, Any] = {"capture_content": settings.capture_content, "explanations": settings.explanations}
-    return [] if told is None else [AlertEmitter(on_alert=told, **content)]
+    if told is None:
+        return []
+    from ragspan.tools.alerts import AlertEmitter
+
+    return [AlertEmitter(on_alert=told, **content)]
 
 
 def sink_from(settings: Settings) -> RecordSink:

@@ -1,4 +1,4 @@
-"""Tools that keep scores of their own, and what delivers to them: off the hot path, retried, and counted.
+"""Tools that keep scores of their own, and what delivers to them: off the hot path, retried, and counted. Alerts go to a webhook.
 
 Each tool is one module and needs the extra of its name, such as `ragspan[phoenix]`. Its emitter derives from `ScoreWriter`, and
 says where the server is, how a batch of annotations is written there, and what a reply means.

@@ -1,10 +1,11 @@
 """Tells somebody when more, or fewer, answers fail than usual: by a webhook, or by a function.
 
-The latest answers of the process are compared with those before them. What could not be told is counted and logged.
+The latest answers of the process are compared with those before them. What could not be told is logged.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import threading
@@ -13,7 +14,7 @@ import urllib.parse
 import urllib.request
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import Rule
@@ -70,8 +71,6 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
     score_wait: float = 0.0
     holds_scores = False
     clock: Callable[[], float] = time.monotonic
-    dropped: int = field(default=0, init=False)
-    """Alerts that reached nobody."""
 
     def __post_init__(self) -> None:
         _ON_ALERT.check("on_alert or RAGSPAN_ALERT_WEBHOOK", self.on_alert)
@@ -129,11 +128,9 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
             evidence=tuple(self._evidence),
         )
         thread = threading.Thread(target=self._tell, args=[alert], name="ragspan-alert", daemon=True)
-        try:
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending, or has no thread left
             thread.start()
             self._thread = thread
-        except RuntimeError as error:  # the interpreter is ending, or has no thread left
-            self._drop(error)
 
     def flush(self, timeout: float) -> bool:
         """Wait until what is being told has been."""
@@ -153,11 +150,9 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
                 with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:  # noqa: S310 - checked as an address
                     reply.read(1)
         except Exception as error:  # noqa: BLE001 - the user's function, or anything on the way to the webhook
-            self._drop(error)
-
-    def _drop(self, error: BaseException) -> None:
-        self.dropped += 1
-        # An address may hold a secret, and an error of the user's function anything.
-        whom = "on_alert" if callable(self.on_alert) else urllib.parse.urlsplit(self.on_alert).netloc.rpartition("@")[2]
-        why = str(error) if isinstance(error, OSError) and not callable(self.on_alert) else type(error).__name__
-        self._log.report("alert", "an alert did not reach %s: %s", whom, why)
+            # An address may hold a secret, and an error of the user's function anything.
+            whom, why = "on_alert", type(error).__name__
+            if isinstance(self.on_alert, str):
+                whom = urllib.parse.urlsplit(self.on_alert).netloc.rpartition("@")[2]
+                why = str(error) if isinstance(error, OSError) else why
+            self._log.report("alert", "an alert did not reach %s: %s", whom, why)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.alerts import AlertEmitter
 from ragspan.application import configure
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord
+from ragspan.tools.alerts import AlertEmitter
 
 LONG = "5 days " * 100
 PASS, FAIL = Score(value=1.0, threshold=0.5), Score(value=0.1, threshold=0.5, explanation='says "5", not "3"')
@@ -86,11 +86,10 @@ def fail_suddenly(emitter):
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/dead", "http://nowhere.invalid/hook"])
-def test_a_dead_webhook_costs_nothing_but_a_counted_alert(clock, address, caplog):
+def test_a_dead_webhook_costs_nothing_but_a_line_of_the_log(clock, address, caplog):
     emitter = AlertEmitter(on_alert=address, clock=clock)
     fail_suddenly(emitter)
 
-    assert emitter.dropped == 1
     assert f"an alert did not reach {address.split('/')[2]}: " in caplog.text
     assert address not in caplog.text
 
