@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
-from ragspan.doctor import judges
+from ragspan.doctor import doctor, judges
 from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import RagspanError
 from ragspan.installed import load_part, part_names
@@ -155,37 +155,7 @@ def worker(context: typer.Context) -> None:
         program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
 
 
-@app.command()
-def doctor(
-    timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="The longest that each check may take.")
-    ] = 30.0,
-) -> None:
-    """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
-
-    It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
-    score one small record and sends its trace. No key, no header's value and no text of yours is shown.
-
-    Exit codes: 0 nothing failed; 1 something did; 2 a setting or an argument cannot be used.
-    """
-    from rich.console import Console
-
-    from ragspan.doctor import HANGING, TITLES, Finding, exit_code, shown, verdict
-    from ragspan.doctor.examination import examine
-
-    console = Console(highlight=False)
-    findings: list[Finding] = []
-    for finding in examine(timeout=timeout):
-        if not findings or findings[-1].check != finding.check:
-            console.print(f"\n{TITLES[finding.check]}", style="bold")
-        console.print(shown(finding))
-        findings.append(finding)
-    console.print("\n", verdict(findings), sep="")
-    code = exit_code(findings)
-    if any(finding.code == HANGING for finding in findings):
-        sys.stdout.flush()
-        os._exit(code)  # the interpreter would wait for the check that hangs
-    raise typer.Exit(code)
+app.command()(doctor)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -41,7 +44,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
-TITLES: dict[Check, str] = {  # in the order of the checks; sink only where there is one
+_TITLES: dict[Check, str] = {  # in the order of the checks; sink only where there is one
     "settings": "Settings",
     "sink": "One record to the broker, and who takes it",
     "judge": "Judge: what it said about one record",
@@ -54,16 +57,40 @@ _ARRIVED = {"arrived", "printed"}
 """Codes of findings that say where scores were seen to go."""
 
 
-def shown(finding: Finding) -> Table:
-    """The state, what was found, and what to do about it."""
-    words = Text(finding.found)
-    if finding.advice:
-        words.append(f"\n→ {finding.advice}", style="dim" if finding.state == "ok" else "")
-    line = Table.grid(padding=(0, 2))
-    line.add_column(no_wrap=True, min_width=len("  skipped"))
-    line.add_column(overflow="fold")
-    line.add_row(Text(f"  {finding.state}", style=_COLOURS[finding.state]), words)
-    return line
+def doctor(
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="The longest that each check may take.")
+    ] = 30.0,
+) -> None:
+    """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
+
+    It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
+    score one small record and sends its trace. No key, no header's value and no text of yours is shown.
+
+    Exit codes: 0 nothing failed; 1 something did; 2 a setting or an argument cannot be used.
+    """
+    from ragspan.doctor.examination import examine
+
+    console = Console(highlight=False)
+    findings: list[Finding] = []
+    for finding in examine(timeout=timeout):
+        if not findings or findings[-1].check != finding.check:
+            console.print(f"\n{_TITLES[finding.check]}", style="bold")
+        words = Text(finding.found)
+        if finding.advice:
+            words.append(f"\n→ {finding.advice}", style="dim" if finding.state == "ok" else "")
+        line = Table.grid(padding=(0, 2))
+        line.add_column(no_wrap=True, min_width=len("  skipped"))
+        line.add_column(overflow="fold")
+        line.add_row(Text(f"  {finding.state}", style=_COLOURS[finding.state]), words)
+        console.print(line)
+        findings.append(finding)
+    console.print("\n", verdict(findings), sep="")
+    code = exit_code(findings)
+    if any(finding.code == HANGING for finding in findings):
+        sys.stdout.flush()
+        os._exit(code)  # the interpreter would wait for the check that hangs
+    raise typer.Exit(code)
 
 
 def verdict(findings: Sequence[Finding]) -> Text:
