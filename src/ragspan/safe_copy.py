@@ -226,6 +226,7 @@ _SHORT: Final = 200  # characters of a text that is kept in any case
 _MAX_METADATA: Final = 20_000  # characters of longer texts that are kept of one document's or request's metadata
 _SMALL: Final = 100  # characters of an entry, name and value, that counts for a queue's bytes as three other parts do
 _MOST: Final = 1 << 62  # of an integer that takes up little
+_LEAST: Final = -_MOST
 _MAX_NESTED: Final = 5
 
 
@@ -235,12 +236,15 @@ def small_copy(metadata: Any) -> dict[str, Any] | None:
         return None
     copy = metadata.copy()
     for name, value in copy.items():
-        kind, size = type(value), len(name) if type(name) is str else _SMALL + 1
-        if kind is str:
-            size += len(value)
-        elif not (kind is float or (kind is int and -_MOST < value < _MOST) or kind is bool or value is None):
+        kind = type(value)
+        if type(name) is not str:
             return None
-        if size > _SMALL:
+        if kind is str:
+            if len(name) + len(value) > _SMALL:
+                return None
+        elif len(name) > _SMALL or not (
+            (kind is int and _LEAST < value < _MOST) or kind is float or kind is bool or value is None
+        ):
             return None
     return copy
 
@@ -368,22 +372,33 @@ class Snapshots:
             log: a request's, which notes the texts in it, and keeps the documents in it alive.
             whole: False where little but the documents matters: then long texts and dull lists are left out.
         """
-        if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
-            log.texts[id(value)] = value
-            return value
-        if type(value) is dict and 0 < len(value) <= _MAX_FIELDS:
-            fields = value.copy()
-            texts = fields.values()
-            if (
-                _TEXT.issuperset(map(type, texts))
-                and _TEXT.issuperset(map(type, fields))
-                and self._marks.isdisjoint(fields)
-                and (whole or max(map(len, texts)) <= _MAX_TEXT_OF_STEP)
-            ):
-                log.texts.update(zip(map(id, texts), texts))  # noqa: B905  as many
+        kind = type(value)
+        if kind is str or issubclass(kind, str):  # as most are
+            text = value if kind is str else str.__str__(value)
+            if whole or len(text) <= _MAX_TEXT_OF_STEP:
+                log.texts[id(text)] = text
+                return text
+            return OPAQUE
+        if kind is dict and 0 < len(value) <= _MAX_FIELDS:
+            fields, texts, marks = value.copy(), log.texts, self._marks
+            for name, text in fields.items():
+                if type(name) is not str or type(text) is not str or name in marks:
+                    break
+                if whole or len(text) <= _MAX_TEXT_OF_STEP:
+                    texts[id(text)] = text
+                else:
+                    fields[name] = OPAQUE
+            else:  # texts alone
                 log.parts += 1 + len(fields)
                 return fields
-        elif not whole and (known := self._in_steps.get(type(value))) is not None:
+        elif kind is list and (items := value[:_MAX_DOCUMENTS]) and id(items[0]) in (kept := log.kept):
+            try:
+                copies = [kept[id(item)][1] for item in items]
+                log.parts += 1 + len(copies)
+                return copies
+            except KeyError:  # not all are documents that were read before
+                pass
+        elif not whole and (known := self._in_steps.get(kind)) is not None:
             log.parts += 1
             return known
         copying = Copying(self, log, whole)

@@ -54,7 +54,7 @@ _own_messages = {id(kind): role for kind, role in _ROLE_OF.items()}  # classes o
 
 def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     """Snapshots of a prompt's messages or documents, each as a payload of its own: none is left out."""
-    return [_plain_message(value, log) or SNAPSHOTS.take(value, log) for value in values]
+    return [_plain_message(value, log) or take(value, log) for value in values]
 
 
 def _plain_message(value: Any, log: RequestLog) -> PayloadMessage | None:
@@ -77,12 +77,14 @@ def _plain_message(value: Any, log: RequestLog) -> PayloadMessage | None:
 
 def take_found(found: Any, log: RequestLog) -> Snapshot:
     """A snapshot of what a retriever found: mostly documents of the framework's own class."""
-    if type(found) is list and 0 < len(found) <= _MAX_FOUND and _OWN.issuperset(map(id, map(type, found))):
-        return [_read_document(log, each, 0) for each in found]
-    return SNAPSHOTS.take(found, log)
-
-
-_OWN = frozenset({id(LangChainDocument)})
+    if type(found) is not list or not 0 < len(found) <= _MAX_FOUND:
+        return take(found, log)
+    documents = []
+    for each in found:
+        if type(each) is not LangChainDocument:
+            return take(found, log)
+        documents.append(_read_document(log, each, 0, each.__dict__))
+    return documents
 
 
 def take_reply(response: Any, log: RequestLog) -> tuple[PayloadMessage, Sequence[Mapping[str, Any]]]:
@@ -94,7 +96,7 @@ def take_reply(response: Any, log: RequestLog) -> tuple[PayloadMessage, Sequence
     if message is None:
         text = text_of(own.get("text"))
         return PayloadMessage("ai", "" if text is None else log.count(text)), notes_of(told)
-    taken, fields = _plain_message(message, log) or SNAPSHOTS.take(message, log), fields_of(message)
+    taken, fields = _plain_message(message, log) or take(message, log), fields_of(message)
     if type(taken) is PayloadMessage:
         content = fields.get("content")
         blocks = content if type(content) is list else None
@@ -125,18 +127,19 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
 def _read_document(
     copying: Copying | RequestLog, value: Any, _: int, fields: Mapping[str, Any] | None = None
 ) -> Snapshot:
-    known = copying.kept.get(id(value))
-    if known is not None:
-        return known[1]
-    fields = fields_of(value) if fields is None else fields
+    kept, identity = copying.kept, id(value)
+    if identity in kept:
+        return kept[identity][1]
+    if fields is None:
+        fields = fields_of(value)
     text, own_id, given = fields.get("page_content"), fields.get("id"), fields.get("metadata")
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
     metadata = small_copy(given) or kept_entries(given, texts=copying.texts)
-    document = Document(text, text_of(own_id), metadata)
+    document = Document(text, own_id if own_id is None else text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts
-    copying.kept[id(value)] = value, document
+    kept[identity] = value, document
     return document
 
 
@@ -251,3 +254,4 @@ SNAPSHOTS = Snapshots(
         **dict.fromkeys((ChatPromptValue, StringPromptValue), PROMPT),
     },
 )
+take = SNAPSHOTS.take

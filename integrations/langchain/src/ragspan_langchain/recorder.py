@@ -43,10 +43,10 @@ from ragspan.safe_copy import (
 )
 from ragspan_langchain.payloads import (
     PROMPT,
-    SNAPSHOTS,
     end_of_stream,
     messages_of,
     rewritten_documents,
+    take,
     take_each,
     take_found,
     take_reply,
@@ -123,14 +123,13 @@ class EventRecorder:
     def start(self, kind: str, run_id: RunId, given: Any, serialized: Any, about: Mapping[str, Any]) -> None:
         """A chain, tool, retriever or model starts; `about` is what else LangChain says, also which run is around it."""
         try:
+            live, parent_id = self._live, about.get("parent_run_id")
             key = run_id.int if type(run_id) is UUID else hash(run_id)
-            known = self._live.get(key)
-            if known is not None:
-                known.note(EventKind.AGAIN, key)
+            if key in live:
+                live[key].note(EventKind.AGAIN, key)
                 return
-            parent_id = about.get("parent_run_id")
             parent = None if parent_id is None else parent_id.int if type(parent_id) is UUID else hash(parent_id)
-            log = None if parent is None else self._live.get(parent)
+            log = None if parent is None else live.get(parent)
             if log is None:
                 parent, log = self._place_of_top(key, parent)
                 if log is None:
@@ -144,12 +143,8 @@ class EventRecorder:
             if kind == "chain":
                 if IS_BLIND:
                     note_node(run_id, about)
-                is_whole = (
-                    parent is None
-                    or about.get("run_type") == "prompt"
-                    or ("asked" not in log.about and len(log.events) < _WITH_STATES)
-                )
-                payload = SNAPSHOTS.take(given, log, whole=is_whole)
+                may_be_asked = parent is None or ("asked" not in log.about and len(log.events) < _WITH_STATES)
+                payload = take(given, log, whole=may_be_asked or about.get("run_type") == "prompt")
             else:
                 payload, details = _STARTS[kind](log, run_id, given, details, about)
             if parent is None:
@@ -165,24 +160,24 @@ class EventRecorder:
             log = self._live.pop(key, None)
             if log is None or log.over:
                 return
-            is_top = key == log.root or (log.grouped and key in log.about["tops"])
+            is_root = key == log.root
+            is_top = is_root or (log.grouped and key in log.about["tops"])
             payload, about = OPAQUE, None
             try:
                 if kind == "chain":
-                    payload = SNAPSHOTS.take(output, log, whole=is_top)
+                    payload = take(output, log, whole=is_top)
+                    if payload is PROMPT:
+                        payload = FilledPrompt(take_each(messages_of(output), log))
                 else:
                     payload, about = _ENDS[kind](log, run_id, output)
-                is_template = payload is PROMPT
-                if is_template:
-                    payload = FilledPrompt(take_each(messages_of(output), log))
-                if inputs is not None and (is_top or is_template or payload == []):
-                    about = SNAPSHOTS.take(inputs, log, whole=is_top or is_template)
+                if inputs is not None and (is_top or type(payload) is FilledPrompt or payload == []):
+                    about = take(inputs, log, whole=is_top or payload != [])
                     if is_top:
                         self._note_inputs(log, about)
             finally:
                 over = _ERROR if type(payload) is ErrorReport else _END
                 log.events.append((over, key, None, time_ns(), payload, about))
-                if key == log.root:
+                if is_root:
                     if log.span_finder is not None:
                         log.find_span()
                     self.requests.finish(log)
@@ -198,7 +193,7 @@ class EventRecorder:
             if log is None:
                 return
             stream = log.streams.get(key) or log.streams.setdefault(key, TokenStream())
-            stream.tokens.append(token if type(token) is str else SNAPSHOTS.take(token, log))
+            stream.tokens.append(token if type(token) is str else take(token, log))
             stream.last_chunk = chunk
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
@@ -207,7 +202,7 @@ class EventRecorder:
         """The program shows something in a run: it is noted, if there are documents in it."""
         try:
             log = self._live.get(_key_of(run_id))
-            if log is not None and documents_in(payload := SNAPSHOTS.take(given, log, whole=False)):
+            if log is not None and documents_in(payload := take(given, log, whole=False)):
                 log.note(EventKind.DOCUMENTS, _key_of(run_id), payload=payload, about=name)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
@@ -329,17 +324,17 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
 
 _STARTS: Mapping[str, Callable[[RequestLog, RunId, Any, str, Mapping[str, Any]], tuple[Snapshot, Any]]] = {
     "tool": lambda log, _, given, name, about: (
-        SNAPSHOTS.take(given, log),
+        take(given, log),
         StepStart(ToolStep, name, {"call_id": text_of(about.get("tool_call_id"))}),
     ),
     "retriever": lambda log, run_id, given, name, _: (
-        SNAPSHOTS.take(given, log),
+        take(given, log),
         StepStart(SearchStep, name, {"span": openinference_anchor(run_id)}),
     ),
     "model": _model,
 }
 _ENDS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
-    "tool": lambda log, _, output: (SNAPSHOTS.take(output, log), None),
+    "tool": lambda log, _, output: (take(output, log), None),
     "retriever": lambda log, run_id, output: (take_found(output, log), openinference_anchor(run_id)),
     "model": lambda log, _, output: take_reply(output, log),
     "error": _error,
