@@ -225,8 +225,9 @@ MAX_ENTRIES: Final = 200
 _SHORT: Final = 200  # characters of a text that is kept in any case
 _MAX_METADATA: Final = 20_000  # characters of longer texts that are kept of one document's or request's metadata
 _SMALL: Final = 100  # characters of an entry, name and value, that counts for a queue's bytes as three other parts do
-_MOST: Final = 1 << 62  # of an integer that takes up little
-_LEAST: Final = -_MOST
+_BITS: Final = 62  # of an integer that takes up little
+_NO_BITS: Final = (0, -1)
+"""What is left of such an integer when so many bits are taken away."""
 _MAX_NESTED: Final = 5
 
 
@@ -243,7 +244,7 @@ def small_copy(metadata: Any) -> dict[str, Any] | None:
             if len(name) + len(value) > _SMALL:
                 return None
         elif len(name) > _SMALL or not (
-            (kind is int and _LEAST < value < _MOST) or kind is float or kind is bool or value is None
+            (kind is int and value >> _BITS in _NO_BITS) or kind is float or kind is bool or value is None
         ):
             return None
     return copy
@@ -394,10 +395,11 @@ class Snapshots:
         elif kind is list and (items := value[:_MAX_DOCUMENTS]) and id(items[0]) in (kept := log.kept):
             try:
                 copies = [kept[id(item)][1] for item in items]
-                log.parts += 1 + len(copies)
-                return copies
             except KeyError:  # not all are documents that were read before
                 pass
+            else:
+                log.parts += 1 + len(copies)
+                return copies
         elif not whole and (known := self._in_steps.get(kind)) is not None:
             log.parts += 1
             return known

@@ -71,6 +71,7 @@ class RequestLog:
     earlier: tuple[RequestLog, ...] = ()  # the interrupted requests that this one continues
     span_finder: Callable[[], SpanAnchor | None] | None = None
     """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
+    parts = 0  # what the containers in its snapshots hold
     bytes = 0  # the size of all that it holds; known when it is over
 
     def __init__(self, fold: Fold | None = None, grow: Grow | None = None, *, grouped: bool = False) -> None:
@@ -81,10 +82,9 @@ class RequestLog:
         self.streams: dict[RunKey, TokenStream] = {}
         self.keys: list[RunKey] = []  # all runs that were followed
         self.texts: dict[int, str] = {}  # the texts in snapshots by identity, each once, for the size
-        self.kept: dict[int, tuple[Any, Any]] = {}
-        """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
-        an identity means the same document all the time."""
-        self.parts = 0  # what the containers in its snapshots hold
+        self.kept: dict[Any, tuple[Any, Any]] = {}
+        """The program's documents by identity, each with its snapshot, and lists by their items' identities. They stay alive
+        until the request is over, so that an identity means the same document all the time."""
         self._fold = fold
         self._grow = grow
 
@@ -118,11 +118,6 @@ class RequestLog:
         anchor = None if self.span_finder is None else self.span_finder()
         if anchor is not None:
             self.anchor, self.span_finder = anchor, None
-
-    def end(self) -> None:
-        self.ended_ns = time_ns()
-        self.over = True
-        self.span_finder = None
 
     def release(self) -> None:
         """Release the program's documents and sum up what stays in the snapshots."""

@@ -38,8 +38,7 @@ _PARTS = frozenset({"ChatMessage", "ToolOutput"})
 
 def kind_of(part: Any) -> str | None:
     """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
-    kind = type(part)
-    return facts_about(kind).response
+    return facts_about(type(part)).response
 
 
 # Texts
@@ -117,7 +116,9 @@ def _read_model(copying: Copying, value: Any, depth: int) -> Snapshot:
     """A model of pydantic by its fields; the framework's own by their texts, but for what a search or a tool brought."""
     facts = facts_about(type(value))
     if facts.response == "ToolOutput" or not facts.bases.isdisjoint({"NodeWithScore", "BaseNode"}):
-        return OPAQUE
+        own = fields_of(value)
+        known = copying.kept.get(id(own.get("node")))
+        return OPAQUE if known is None else [known[1], number_of(own.get("score"))]
     if facts.response is None:
         return copying.state(fields_of(value), depth)
     text = copying.copy(text_of(value), depth)

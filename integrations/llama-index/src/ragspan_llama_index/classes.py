@@ -21,8 +21,8 @@ Role: TypeAlias = Literal[
 - `chat writer`: reads a chat engine's stream to its end, for the user and for the memory.
 """
 
-UUID_LENGTH: Final = 37
-"""A span's id ends with a dash and a UUID."""
+BEFORE_UUID: Final = slice(-37)
+"""A span's id ends with a dash and a UUID; before it are the class and the method."""
 
 STREAMS: Final = ("StreamingResponse", "AsyncStreamingResponse")
 CHAT_STREAM: Final = "StreamingAgentChatResponse"
@@ -43,9 +43,8 @@ class ClassFacts(NamedTuple):
     bases: frozenset[str]
     """The names of those of its bases that are the framework's."""
     is_reranker: bool
-    methods: Mapping[str, Role]
-    method_start: int
-    """Where the name of a method begins in a span's id."""
+    roles: Mapping[str, Role]
+    """Of its methods, by what their spans' ids begin with."""
     response: str | None
     """The framework's class of responses that it is one of, or `GENERATOR`."""
     provider: str | None
@@ -81,14 +80,14 @@ def facts_about(kind: type) -> ClassFacts:
     bases = frozenset(
         class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
     )
+    methods = next((methods for base, methods in _METHODS.items() if base in bases), {})
     # The class is asked, not the object: some of the framework's responses claim to have every attribute.
     is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
     return ClassFacts(
         name=name,
         bases=bases,
         is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
-        methods=next((methods for base, methods in _METHODS.items() if base in bases), {}),
-        method_start=len(name) + 1,
+        roles={f"{name}.{method}": role for method, role in methods.items()},
         response=GENERATOR if is_generator else next((each for each in RESPONSES if each in bases), None),
         provider=module.removeprefix(_PROVIDERS).partition(".")[0] if module.startswith(_PROVIDERS) else None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog
@@ -29,61 +30,64 @@ names of the entries that are left out."""
 _MAX_PARTS = 100  # of a tool's result, or of a list in it, that are searched for nodes
 
 
-def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:  # noqa: C901  on the request path
+def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:
     """The nodes of a list, each as a document and its score: one document for each node and text.
 
     Args:
         items: a list of nodes, with or without scores; anything else holds none.
         log: of the request; it knows the nodes that were read before, and counts what was read.
-        again: nodes that were read before are as they were, as far as it matters.
+        again: the nodes of a list that was read before are as they were, as far as it matters.
     """
-    kept = log.kept
-    if again:
-        try:
-            return [kept[id(item)][1] for item in items]
-        except (KeyError, TypeError):  # some are new, or it is not a list
-            pass
-    read = items if type(items) is list else items_of(items) if is_list(items) else None
+    kept, texts = log.kept, log.texts
+    read = list(items) if type(items) is list else items_of(items) if is_list(items) else None
     if not read:
         return []
-    pairs = list[list[Any]]()
-    parts = 4 * len(read)
-    kind_of_items = kind_of_nodes = None  # mostly all are of the same classes
-    items_are_plain = nodes_are_plain = False
-    for item in read:
-        if type(item) is not kind_of_items:
-            kind_of_items = type(item)
-            items_are_plain = has_plain_dict(kind_of_items)
-        own = item.__dict__ if items_are_plain else fields_of(item)
+    identities = tuple(map(id, read))
+    if again and identities in kept:
+        return kept[identities][1]
+    pairs: list[list[Any]] = []
+    entries = 0
+    plain = None  # the class of most nodes
+    for node, score in _scored_nodes(read):
+        if type(node) is plain:
+            fields = node.__dict__
+        else:
+            fields = fields_of(node)
+            plain = type(node) if has_plain_dict(type(node)) else None
         try:
-            node, score = own["node"], own["score"]
-        except KeyError:
-            node, score = own.get("node", item), own.get("score")
-        if type(node) is not kind_of_nodes:
-            kind_of_nodes = type(node)
-            nodes_are_plain = has_plain_dict(kind_of_nodes)
-        fields = node.__dict__ if nodes_are_plain else fields_of(node)
-        try:
-            text, name, metadata = fields["text"], fields["id_"], fields["metadata"]
+            text, name = fields["text"], fields["id_"]
+            metadata = fields["metadata"]
         except KeyError:
             text, name, metadata = fields.get("text"), fields.get("id_"), fields.get("metadata")
         if type(text) is not str or type(name) is not str:
             text, name = _text_in(fields), plain_text(name)
-        known = kept.get(id(node))
-        if known is None or known[1].text != text:
-            log.texts[id(text)] = text
-            copy = small_copy(metadata) or kept_entries(metadata, nested=True, texts=log.texts)
-            document = Document(text, name, copy)
-            kept[id(node)] = node, document
-            parts += 4 + 3 * len(copy)
+        identity = id(node)
+        if identity in kept and kept[identity][1].text == text:
+            document = kept[identity][1]
         else:
-            document = known[1]
-        pair = [document, score if type(score) is float or score is None else number_of(score)]
-        if item is not node:
-            kept[id(item)] = item, pair
-        pairs.append(pair)
-    log.parts += parts
+            texts[id(text)] = text
+            copy = small_copy(metadata) or kept_entries(metadata, nested=True, texts=texts)
+            entries += len(copy)
+            document = Document(text, name, copy)
+            kept[identity] = node, document
+        pairs.append([document, score if type(score) is float or score is None else number_of(score)])
+    kept[identities] = read, pairs
+    log.parts += 8 * len(pairs) + 3 * entries
     return pairs
+
+
+def _scored_nodes(items: list[Any]) -> list[tuple[Any, Any]]:
+    """The nodes of a list, each with its score, if it came with one."""
+    if all(map(has_plain_dict, set(map(type, items)))):
+        try:
+            return list(map(_NODE_AND_SCORE, map(_DICTIONARY, items)))
+        except KeyError:  # nodes without scores
+            pass
+    owns = map(fields_of, items)
+    return [(own.get("node", item), own.get("score")) for item, own in zip(items, owns, strict=True)]
+
+
+_DICTIONARY, _NODE_AND_SCORE = attrgetter("__dict__"), itemgetter("node", "score")
 
 
 def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]]:

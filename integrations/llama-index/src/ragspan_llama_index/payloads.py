@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ragspan.capturing import RequestLog
 from ragspan.request import (
@@ -26,18 +26,10 @@ from ragspan_llama_index.answers import DATA, entries_in, event_fields, kind_of,
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.nodes import documents_of, nodes_among
 
-
-class Noted(NamedTuple):
-    """What an event has beside its kind, its run and its time."""
-
-    payload: Snapshot
-    about: Any = None
-    filled: list[str] | None = None
-    """The values that a template is filled with."""
-
-
+Noted: TypeAlias = tuple[Snapshot, Any]
+"""The payload of an event, and what else is noted of it."""
 _Arguments: TypeAlias = Mapping[str, Any]
-_TEXT = frozenset({id(str)})
+_TEXT = frozenset({str})
 _MODELS = ("model", "model_name")
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
 _STORES = ("collection_name", "index_name", "table_name")
@@ -57,16 +49,18 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> list[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
     taken = list(given) if type(given) is list else (items_of(given) or []) if is_list(given) else []
-    if not _TEXT.issuperset(map(id, map(type, taken))):
+    if not _TEXT.issuperset(map(type, taken)):
         taken = list(texts_among(taken))
-    log.texts.update(zip(map(id, taken), taken, strict=True))
+    log.texts.update(zip(map(id, taken), taken))  # noqa: B905  as many
     return taken
 
 
 def _query_of(arguments: _Arguments, log: RequestLog) -> str | None:
     """The question that a search or a synthesizer is given."""
     text = text_in(next(iter(arguments.values()), None))
-    return text if text is None else log.count(text)
+    if text is not None:
+        log.texts[id(text)] = text
+    return text
 
 
 # Messages
@@ -141,8 +135,8 @@ def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None
 def _start_of_call(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if "start_event" not in arguments:
         for given in arguments.values():
-            return Noted(_asked(given, log), facts.name)
-        return Noted(None, facts.name)
+            return _asked(given, log), facts.name
+        return None, facts.name
     event = arguments["start_event"]
     log.about |= {
         "is_run": True,
@@ -152,11 +146,11 @@ def _start_of_call(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
         "agent_name": plain_text(fields_of(instance).get("name")),
     }
     if event is None:
-        return Noted(None, facts.name)
+        return None, facts.name
     taken = {name: _asked(value, log) for name, value in event_fields(event).items() if value is not None}
     if "user_msg" not in taken and "chat_history" in taken:  # a conversation is the question
         taken["messages"] = taken.pop("chat_history")
-    return Noted(taken, facts.name)
+    return taken, facts.name
 
 
 def _asked(given: Any, log: RequestLog) -> Snapshot:
@@ -175,24 +169,23 @@ def _asked(given: Any, log: RequestLog) -> Snapshot:
 def _start_of_synthesis(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if not log.keys:
         log.about["asked"] = _query_of(arguments, log)
-    return Noted(documents_of(argument(arguments, "nodes", 1), log, again=True), StepStart(SynthesisStep, facts.name))
+    return documents_of(argument(arguments, "nodes", 1), log, again=True), StepStart(SynthesisStep, facts.name)
 
 
 def _start_of_chunks(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if not log.keys:
         log.about["asked"] = _query_of(arguments, log)
-    texts = texts_given(arguments, log)
-    return Noted(texts, StepStart(SynthesisStep, facts.name), texts)
+    return texts_given(arguments, log), StepStart(SynthesisStep, facts.name)
 
 
 def _start_of_search(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     own = fields_of(instance)
     store, top_k = own.get("_vector_store"), own.get("_similarity_top_k", own.get("similarity_top_k"))
     metadata = {
-        "top_k": top_k if type(top_k) is int else number_of(top_k),
+        "top_k": top_k if top_k is None or type(top_k) is int else number_of(top_k),
         "data_source_id": None if store is None else _first_text(fields_of(store), _STORES),
     }
-    return Noted(_query_of(arguments, log), StepStart(SearchStep, facts.name, {"metadata": metadata}))
+    return _query_of(arguments, log), StepStart(SearchStep, facts.name, {"metadata": metadata})
 
 
 def _start_of_postprocessing(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -205,7 +198,7 @@ def _start_of_postprocessing(arguments: _Arguments, instance: Any, facts: ClassF
         "top_k": top_k if type(top_k) is int else None,
         "is_filter": not facts.is_reranker,
     }
-    return Noted(documents_of(argument(arguments, "nodes", 0), log), StepStart(RerankStep, facts.name, known))
+    return documents_of(argument(arguments, "nodes", 0), log), StepStart(RerankStep, facts.name, known)
 
 
 def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -217,7 +210,7 @@ def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
         given = entries_in(named)
     elif type(given) is not str and type(given) is not dict:
         given = None
-    return Noted(DATA.take(given, log), StepStart(ToolStep, name or facts.name))
+    return DATA.take(given, log), StepStart(ToolStep, name or facts.name)
 
 
 def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -229,14 +222,12 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
             given = value[0] if name == "args" else value
             break
     model = _first_text(fields_of(instance), _MODELS)  # the metadata property may ask the provider's server
-    return Noted(
-        messages_in(given, log), StepStart(ModelStep, facts.name, {"model": model, "provider": facts.provider})
-    )
+    return messages_in(given, log), StepStart(ModelStep, facts.name, {"model": model, "provider": facts.provider})
 
 
 def _start_of_asking(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     values = texts_among(entries_in(arguments.get("prompt_args")).values())
-    return Noted(None, facts.name, list(map(log.count, values)))
+    return list(map(log.count, values)), facts.name
 
 
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, ClassFacts, RequestLog], Noted]]] = {
@@ -254,12 +245,12 @@ STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, ClassFacts, RequestLog], 
 # Ends
 
 
-def end_of_tool(result: Any, log: RequestLog) -> Noted:
+def end_of_tool(result: Any, log: RequestLog) -> PayloadMessage:
     own = fields_of(result)
     content = text_in(result) if "blocks" in own else plain_text(own.get("content"))
     found = documents_of(nodes_among(own.get("raw_output")), log)
     text = "" if content is None else log.count(content)
-    return Noted(PayloadMessage("tool", text, failed=own.get("is_error") is True, artifact=found or None))
+    return PayloadMessage("tool", text, failed=own.get("is_error") is True, artifact=found or None)
 
 
 def end_of_model(response: Any, log: RequestLog) -> Noted:
@@ -274,6 +265,6 @@ def end_of_model(response: Any, log: RequestLog) -> Noted:
         reply.calls = _calls_of(own, log)
         reply.searched = reports_search((own.get("additional_kwargs"),))
     if raw is None and type(beside) is dict and not beside:
-        return Noted(reply)  # nothing was said
+        return reply, None  # nothing was said
     reply.searched = reply.searched or reports_search((raw, beside))
-    return Noted(reply, notes_of((raw, beside)))
+    return reply, notes_of((raw, beside))

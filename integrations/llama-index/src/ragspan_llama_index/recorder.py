@@ -18,9 +18,9 @@ from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
-from ragspan_llama_index.classes import GENERATOR, UUID_LENGTH, ClassFacts, Role, answers_nobody, facts_about
+from ragspan_llama_index.classes import BEFORE_UUID, GENERATOR, ClassFacts, Role, answers_nobody, facts_about
 from ragspan_llama_index.nodes import documents_now, documents_of
-from ragspan_llama_index.payloads import STARTS, Noted, end_of_model, end_of_tool, texts_given
+from ragspan_llama_index.payloads import STARTS, end_of_model, end_of_tool, texts_given
 from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.streams import Place, Stream, StreamListener, output_or_stream, streams_of, watch_chat
 
@@ -31,7 +31,6 @@ _EVENTS = {
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), False),
 }
 """The events that tell something: whether it is a token."""
-_NOTHING = Noted(None)
 _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
 _PARTS = frozenset({"chunks", "asking"})  # of a synthesis
@@ -77,10 +76,10 @@ class SpanRecorder:
         **_: Any,
     ) -> None:
         try:
-            place = self._live.get(parent_id) if parent_id else None
+            place = self._live.get(parent_id or "")
             if instance is not None:  # else it is a step of a workflow
                 facts = facts_about(type(instance))
-                role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
+                role = facts.roles.get(id_[BEFORE_UUID])
                 if role is not None:
                     stream = self._pulled.get()
                     if stream is not None and (maker := stream.place) is not None:  # where the token is made, or read
@@ -108,17 +107,19 @@ class SpanRecorder:
             if place is None or place[1] != id_:
                 return
             log, _, role, _, beside = place
-            ended_ns, noted = time_ns(), _NOTHING
+            ended_ns = time_ns()
+            payload: Any = None
+            notes: Any = None
             try:
                 if role == "model":
                     if kind_of(result) == GENERATOR:  # its words come later, past its span
                         self._live[id_] = (*place[:4], [])
                         return
-                    noted = end_of_model(result, log)
+                    payload, notes = end_of_model(result, log)
                 elif role == "search" or role == "postprocessing":  # noqa: PLR1714  a set takes longer
-                    noted = Noted(documents_of(result, log))
+                    payload = documents_of(result, log)
                 elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
-                    noted = Noted(output_or_stream(place, result, self._listener))
+                    payload = output_or_stream(place, result, self._listener)
                     if role == "synthesis":
                         if beside:  # it wrote its nodes down in a way of its own
                             log.about["reread"] = True
@@ -126,23 +127,23 @@ class SpanRecorder:
                         found = documents_of(fields_of(result).get("source_nodes"), log)
                         log.note(EventKind.DOCUMENTS, id_, None, found, "source_nodes")
                 elif role == "tool":
-                    noted = end_of_tool(result, log)
+                    payload = end_of_tool(result, log)
                 elif role == "chat writer":
                     beside.complete()
             except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
                 self._requests.report(problem)
             if id_ != log.root:
-                log.events.append((_END, id_, None, ended_ns, noted.payload, noted.about))
+                log.events.append((_END, id_, None, ended_ns, payload, notes))
                 return
             if log.span_finder is not None:
                 log.find_span()
             if result is None and "is_run" in log.about:  # so ends a run that its caller cancels
                 log.note(EventKind.ERROR, id_, None, LEFT)
             else:
-                log.events.append((_END, id_, None, ended_ns, noted.payload, None))
-                if isinstance(noted.payload, Stream):
-                    log.about["awaited"] = noted.payload
-                    if not noted.payload.over:  # it may just have ended in another thread
+                log.events.append((_END, id_, None, ended_ns, payload, None))
+                if isinstance(payload, Stream):
+                    log.about["awaited"] = payload
+                    if not payload.over:  # it may just have ended in another thread
                         return
             self._requests.finish(log)
         except Exception as problem:  # noqa: BLE001
@@ -167,10 +168,10 @@ class SpanRecorder:
     def event(self, event: Any, **__: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            is_token = _EVENTS.get(type(event).__name__)
-            if is_token is None:
+            kind = type(event).__name__
+            if kind not in _EVENTS:
                 return
-            own = event.__dict__
+            own, is_token = event.__dict__, _EVENTS[kind]
             place = self._live.get(own["span_id"])
             if place is None or (is_token and place[3]):  # the words of one inside a synthesis are its answer's
                 return
@@ -178,8 +179,7 @@ class SpanRecorder:
             if tokens is None or place[2] != "model":  # only of a model's stream
                 return
             if not is_token:
-                noted = end_of_model(own.get("response"), place[0])
-                place[0].note(EventKind.READ, place[1] or "", None, noted.payload, noted.about)
+                place[0].note(EventKind.READ, place[1] or "", None, *end_of_model(own.get("response"), place[0]))
                 return
             if not tokens:
                 place[0].streams[place[1] or ""] = stream = TokenStream()
@@ -259,18 +259,18 @@ class SpanRecorder:
         if log.span_finder is not None:
             log.find_span()
         began_ns = time_ns()
-        noted = Noted(None, facts.name)
         beside: Any = [] if role == "call" else [True] if role == "synthesis" else None  # as `Place` has it
         try:
             if role == "chat writer":
-                beside = watch_chat(place, instance, self._listener)
+                payload, about, beside = None, facts.name, watch_chat(place, instance, self._listener)
             else:
-                noted = STARTS[role](arguments, instance, facts, log)
+                payload, about = STARTS[role](arguments, instance, facts, log)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
-        log.events.append((_START, span_id, step_id, began_ns, noted.payload, noted.about))
-        if noted.filled is not None:
-            log.events.append((_FILLED, span_id, None, began_ns, noted.filled, None))
+            payload, about = None, facts.name
+        log.events.append((_START, span_id, step_id, began_ns, None if role == "asking" else payload, about))
+        if role in _PARTS:
+            log.events.append((_FILLED, span_id, None, began_ns, payload or (), None))
         if role in _READING and not inside_synthesis:
             log.about["reread"] = True
         if around == "call" and role not in _ASKS:

@@ -141,7 +141,9 @@ def output_or_stream(place: Place, result: Any, listener: StreamListener) -> Sna
     log, kind = place[0], kind_of(result)
     if kind in READERS:
         text = READERS[kind](fields_of(result))
-        return text if text is None else log.count(text)
+        if text is not None:
+            log.texts[id(text)] = text
+        return text
     part = result if kind is not None else answer_in(result)
     kind = kind_of(part)
     if kind in STREAMS:
