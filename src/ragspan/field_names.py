@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 TEXT: Final = ("text", "page_content", "content", "document", "contents", "passage", "long_text")
@@ -43,3 +44,11 @@ SESSION: Final = (
     *("langfuse_session_id", "gen_ai.conversation.id", "sessionId", "threadId", "conversationId"),
 )
 USER: Final = ("user_id", "user.id", "langfuse_user_id", "enduser.id", "userId")
+
+_word = re.compile(r"[a-z]+")
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def words_in_name(name: str) -> set[str]:
+    """The words that the name of a field consists of."""
+    return set(_word.findall(_case.sub("_", name).lower()))

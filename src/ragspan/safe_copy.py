@@ -365,7 +365,7 @@ class Snapshots:
         self.reader_of = by_class(self._find)
         self._in_steps = in_steps
 
-    def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:
+    def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:  # noqa: C901  on the request path
         """A snapshot for a request's log.
 
         Args:

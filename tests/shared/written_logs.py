@@ -81,7 +81,7 @@ class WrittenLog:
     def ends(self, output: Snapshot) -> RagRecord | None:
         """The record, once the request has ended with this output."""
         self.log.note(EventKind.END, 0, None, output)
-        self.log.end()
+        self.log.over = True
         return self.log.to_record()
 
     def answers(self, output: Snapshot) -> Answered:

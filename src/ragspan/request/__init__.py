@@ -15,9 +15,9 @@ from ragspan.request.contents import Call as Call
 from ragspan.request.contents import Document as Document
 from ragspan.request.contents import FilledPrompt as FilledPrompt
 from ragspan.request.contents import PayloadMessage as PayloadMessage
-from ragspan.request.contents import documents_in as documents_in
 from ragspan.request.contents import texts_in as texts_in
 from ragspan.request.documents import SeenDocuments as SeenDocuments
+from ragspan.request.documents import documents_in as documents_in
 from ragspan.request.documents import documents_of_result as documents_of_result
 from ragspan.request.documents import searched_with as searched_with
 from ragspan.request.evidence import contexts_of_calls as contexts_of_calls

@@ -6,11 +6,10 @@ An integration's snapshots of its framework's payloads are made of these.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
-from typing import Any, TypeAlias
+from typing import Any
 
 from ragspan.safe_copy import CUT, Hidden, Opaque, Snapshot
 
@@ -20,8 +19,6 @@ MAX_FIELDS = 1000  # of what a model wrote as JSON, that are read
 _MAX_JSON = 100_000
 _MAX_DEPTH = 6
 _MAX_COMPARED = 200_000  # characters; splitting more would block other threads
-_word = re.compile(r"[a-z]+")
-_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 ROLES = {
     "human": "human",
     "user": "human",
@@ -130,93 +127,12 @@ class FilledPrompt(Opaque):
         self.messages = messages
 
 
-ScoredDocuments: TypeAlias = list[tuple[Document, float | None]]
-"""Documents, each with its score if it came with one."""
-
-
-def documents_in(value: Snapshot) -> list[ScoredDocuments]:
-    """The documents in a payload, list by list: inside dictionaries, states and `(document, score)` pairs.
-
-    Messages are not entered: what they carry may be the history of earlier turns.
-    """
-    if isinstance(value, Document):
-        return [[(value, None)]]
-    if isinstance(value, dict):
-        return [found for item in value.values() for found in documents_in(item)]
-    if isinstance(value, Hidden):
-        return documents_in(value.inside)
-    if not isinstance(value, list):
-        return []
-    own: ScoredDocuments = [pair for item in value if (pair := scored_document(item)) is not None]
-    if len(own) == len(value):
-        return [own] if own else []
-    others = [found for item in value if scored_document(item) is None for found in documents_in(item)]
-    return [own, *others] if own else others
-
-
-def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
-    """A document, alone or as `(document, score)`."""
-    if isinstance(item, Document):
-        return item, None
-    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], Document):  # noqa: PLR2004  (document, score)
-        return item[0], float(item[1]) if isinstance(item[1], (int, float)) else None
-    return None
-
-
 def tool_messages(output: Snapshot) -> list[PayloadMessage]:
     """The messages in a tool's output: itself, or those of the state update that a command carries."""
     if isinstance(output, Hidden):
         update = output.inside.get("update") if isinstance(output.inside, dict) else None
         output = update.get("messages") if isinstance(update, dict) else None
     return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, PayloadMessage)]
-
-
-def documents_of_messages(
-    messages: Sequence[Snapshot], known: set[tuple[int, ...]]
-) -> tuple[list[ScoredDocuments], bool]:
-    """The documents that a conversation's messages carry beside their text.
-
-    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it
-    is only said whether there are any.
-
-    Args:
-        messages: the conversation.
-        known: the identities of what is in lists that were given out before: an agent's prompts repeat all earlier ones,
-            and these lists are left out then.
-    """
-    spoken = [message for message in messages if isinstance(message, PayloadMessage)]
-    if all(message.artifact is None and message.documents is None for message in spoken):
-        return [], False
-    last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
-    earlier, current = spoken[: max(last, 0)], spoken[last + 1 :]
-    found = documents_in(spoken[last].documents) if last >= 0 else []
-    for artifact in [message.artifact for message in current if message.role == "tool"]:
-        identities = tuple(map(id, artifact)) if isinstance(artifact, list) else ()
-        if identities not in known and (lists := documents_in(artifact)):
-            found += lists
-            known |= {identities} - {()}
-    return found, any(documents_in(message.artifact) for message in earlier if message.role == "tool")
-
-
-def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:
-    """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
-    prompt: list[PayloadMessage] = []
-    for one in messages:
-        if isinstance(one, str):
-            prompt.append(PayloadMessage("human", one))
-        elif isinstance(one, PayloadMessage):
-            is_text = isinstance(one.content, str) and one.documents is None
-            shown = (
-                one if is_text else PayloadMessage(one.role, one.prompt_text, one.calls, one.call_id, unread=one.unread)
-            )
-            prompt.append(shown)
-    return prompt if documents is None else [*prompt, PayloadMessage("system", "\n".join(texts_in(documents)))]
-
-
-def is_conversation(inputs: Snapshot) -> bool:
-    """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
-    lists = [value for value in inputs.values() if isinstance(value, list)] if isinstance(inputs, dict) else []
-    return any(items and (isinstance(items[-1], PayloadMessage) or items[-1] is MESSAGE) for items in lists)
 
 
 def json_in(text: str) -> Any:
@@ -280,11 +196,6 @@ def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]
             yield from leaves_in(item, key)
         else:
             yield key, item
-
-
-def words_in_name(name: str) -> set[str]:
-    """The words that the name of a field consists of."""
-    return set(_word.findall(_case.sub("_", name).lower()))
 
 
 def normalise_spaces(text: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from ragspan.matching import words_of
 from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
-from ragspan.request.contents import FilledPrompt, PayloadMessage, leaves_in, prompt_of
-from ragspan.request.documents import SeenDocuments
+from ragspan.request.contents import FilledPrompt, PayloadMessage, leaves_in
+from ragspan.request.documents import SeenDocuments, prompt_of
 from ragspan.request.pieces import PromptPiece, Source, has_earlier_summary, pieces_of, says_something
 from ragspan.request.prompts import AnswerPrompts, Turn, answer_prompts, answering_calls, shares_words
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep
@@ -58,8 +58,8 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
     contexts = _contexts(prompts)
     named = {each.text: each for each in tree.recorded if not any(each.text in context.text for context in contexts)}
     contexts += named.values()
-    unseen = _unseen(tree, seen, prompts, models)
-    why = unseen if prompts.texts.is_complete else "too_much"
+    unreadable = _why_unreadable(tree, seen, prompts, models)
+    why = unreadable if prompts.texts.is_complete else "too_much"
     if why is None and not contexts:
         why = _why_unknown(tree, seen, prompts, pieces, response)
         said = [part.text[:_MAX_LOOKED_AT] for part, turn in prompts.parts.values() if turn in _SAID_BEFORE]
@@ -75,7 +75,7 @@ def evidence_of(tree: RequestTree, seen: SeenDocuments, question: str | None, re
         "contexts_unknown": why,
         "prompts_seen": has_prompts
         and not any(part.unread for part, _ in prompts.parts.values())
-        and unseen != "provider_search",
+        and unreadable != "provider_search",
         "from_model": is_said if tree.answering_models and response and is_known else None,
     }
 
@@ -121,7 +121,7 @@ def _has_prompt(call: ModelStep) -> bool:
     return any(part.text.strip() or part.unread for part in call.prompt)
 
 
-def _unseen(
+def _why_unreadable(
     tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, models: Sequence[ModelStep]
 ) -> UnknownContexts | None:
     """Why a part of what an answer rests on cannot be read."""

@@ -14,19 +14,10 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
+from ragspan import field_names
 from ragspan.matching import Span, occurrences, unescaped, words_of
-from ragspan.request.contents import (
-    ROLES,
-    Document,
-    FilledPrompt,
-    PayloadMessage,
-    documents_in,
-    leaves_in,
-    prompt_of,
-    texts_in,
-    words_in_name,
-)
-from ragspan.request.documents import SeenDocuments
+from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, leaves_in, texts_in
+from ragspan.request.documents import SeenDocuments, documents_in, prompt_of
 from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
 from ragspan.request.tree import RequestTree
@@ -91,10 +82,10 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
         for number, (message, turn) in prompts.parts.items()
         if turn is not Turn.SPOKEN and (has_tools or filled.get(message.text) != [])
     ]  # a template that was filled with documents alone has no evidence beside them
-    return list(_Cutter(tree, seen, prompts, filled, question).pieces(parts)) if parts else []
+    return list(_Segmenter(tree, seen, prompts, filled, question).pieces(parts)) if parts else []
 
 
-class _Cutter:
+class _Segmenter:
     def __init__(
         self,
         tree: RequestTree,
@@ -328,7 +319,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
             value = None if is_prompt else step.output
         least = _FROM_CALLER if step.parent is None else _FROM_STEP
         for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
-            if not _INSTRUCTING.isdisjoint(words_in_name(name)):
+            if not _INSTRUCTING.isdisjoint(field_names.words_in_name(name)):
                 told.add(text)
             elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
                 found.setdefault(text, 0 if step.parent is None else step.ended_ns)

@@ -18,7 +18,6 @@ from ragspan.request.contents import (
     json_in,
     normalise_spaces,
     texts_in,
-    words_in_name,
 )
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.steps import ModelStep, SearchStep
@@ -65,7 +64,7 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
     going_on = [said for talk, said in talks if talk[-1].role != "ai"]
-    asking = [(key, text) for key, text in texts if not words_in_name(key) & field_names.NOT_ASKING]
+    asking = [(key, text) for key, text in texts if not field_names.words_in_name(key) & field_names.NOT_ASKING]
     searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
     rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
@@ -285,7 +284,7 @@ class _Answers:
         ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
         for key in said:  # a reply that was parsed is a part of the message that it came from
             is_parsed = _has_words(texts[key]) and any(end.endswith(texts[key]) for end in ends)
-            if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in words_in_name(key):
+            if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in field_names.words_in_name(key):
                 yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
             if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
@@ -323,7 +322,7 @@ def _has_words(text: str) -> bool:
 
 def _is_called(key: str, names: Iterable[str]) -> bool:
     """Whether a field has one of these names, maybe with another word that does not change the meaning."""
-    words = words_in_name(key) - _FILLERS
+    words = field_names.words_in_name(key) - _FILLERS
     return bool(words) and words <= set(names)
 
 

@@ -11,8 +11,8 @@ from ragspan.capturing.log import RequestLog
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall, identifier
-from ragspan.request.contents import Call, Document, PayloadMessage, documents_in
-from ragspan.request.documents import SeenDocuments, text_or_none
+from ragspan.request.contents import Call, Document, PayloadMessage
+from ragspan.request.documents import SeenDocuments, documents_in
 from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import answer_of, question_of
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep, SeenDocument, Step, SynthesisStep, ToolStep
@@ -235,3 +235,7 @@ def _in_words(value: Any) -> Any:
     if isinstance(value, (PayloadMessage, Document)):
         return value.text
     return value.arguments if isinstance(value, Call) else "OPAQUE"
+
+
+def text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -65,15 +65,13 @@ class Step:
     output: Snapshot = OPAQUE
     late_inputs: Snapshot = None  # inputs that came with its end, as a stream's do
     noted: ErrorReport | None = None  # the error that ended it
-    inside_search: bool = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.put_in(self.parent)
-
-    def put_in(self, around: Step | None) -> None:
-        """Set the step around it, which has its own already."""
-        self.parent = around
-        self.inside_search = around is not None and (around.inside_search or isinstance(around, SearchStep))
+    @cached_property
+    def inside_search(self) -> bool:
+        step = self.parent
+        while step is not None and not isinstance(step, SearchStep):
+            step = step.parent
+        return step is not None
 
     @property
     def messages(self) -> Sequence[PayloadMessage]:

@@ -66,7 +66,7 @@ class RequestTree:
     def begin(self, step: AnyStep) -> AnyStep:
         """Add a step, which begins now."""
         self.steps.append(step)
-        self._of_kind.setdefault(type(step), []).append(step)
+        self.all_of(type(step)).append(step)
         self.moments.append((step, False))
         if step.parent is None:
             self._note_inputs(step.inputs)
@@ -125,13 +125,13 @@ class RequestTree:
         """Have these steps, at these moments, in place of the ones until now."""
         self.steps, self.moments, self._of_kind = steps, moments, {}
         for step in steps:
-            self._of_kind.setdefault(type(step), []).append(step)
+            self.all_of(type(step)).append(step)
 
     # Reading
 
-    def all_of(self, kind: type[AnyStep]) -> Sequence[AnyStep]:
+    def all_of(self, kind: type[AnyStep]) -> list[AnyStep]:
         """The steps of a kind, in the order in which they began."""
-        return self._of_kind.get(kind, ())
+        return self._of_kind.setdefault(kind, [])
 
     @property
     def error(self) -> str | None:

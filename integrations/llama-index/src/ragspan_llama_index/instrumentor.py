@@ -133,7 +133,7 @@ def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
 def _request_around(sink: RecordSink) -> OuterRun | None:
     """The step that the caller is in, of a request for this sink."""
     span_id = active_span_id.get()
-    for each in _attachments if span_id is not None else ():
+    for each in _attachments:
         if each.recorder.sink is sink:
-            return each.recorder.around(span_id)
+            return None if span_id is None else each.recorder.around(span_id)
     return None

@@ -153,7 +153,7 @@ def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTre
         step, is_outermost = read.step, read.outer is None
         if not is_over:
             step.started_ns = time_ns
-            step.put_in(None if read.outer is None else read.outer.step)
+            step.parent = None if read.outer is None else read.outer.step
             if is_outermost and type(step) is Step and isinstance(step.inputs, Opaque) and framework != "langchain":
                 step.inputs = _asked(spans)
             if isinstance(step, ModelStep):
