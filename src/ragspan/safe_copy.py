@@ -225,9 +225,7 @@ MAX_ENTRIES: Final = 200
 _SHORT: Final = 200  # characters of a text that is kept in any case
 _MAX_METADATA: Final = 20_000  # characters of longer texts that are kept of one document's or request's metadata
 _SMALL: Final = 100  # characters of an entry, name and value, that counts for a queue's bytes as three other parts do
-_BITS: Final = 62  # of an integer that takes up little
-_NO_BITS: Final = (0, -1)
-"""What is left of such an integer when so many bits are taken away."""
+_BITS: Final = 62  # of an integer that takes up little: without them 0 or -1 is left
 _MAX_NESTED: Final = 5
 
 
@@ -238,14 +236,12 @@ def small_copy(metadata: Any) -> dict[str, Any] | None:
     copy = metadata.copy()
     for name, value in copy.items():
         kind = type(value)
-        if type(name) is not str:
+        if type(name) is not str or len(name) > _SMALL:
             return None
         if kind is str:
             if len(name) + len(value) > _SMALL:
                 return None
-        elif len(name) > _SMALL or not (
-            (kind is int and value >> _BITS in _NO_BITS) or kind is float or kind is bool or value is None
-        ):
+        elif not ((kind is int and value >> _BITS in (0, -1)) or kind is float or kind is bool or value is None):
             return None
     return copy
 
@@ -365,7 +361,7 @@ class Snapshots:
         self.reader_of = by_class(self._find)
         self._in_steps = in_steps
 
-    def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:  # noqa: C901  on the request path
+    def take(self, value: Any, log: Any, *, whole: bool = True) -> Snapshot:
         """A snapshot for a request's log.
 
         Args:
@@ -393,11 +389,8 @@ class Snapshots:
                 log.parts += 1 + len(fields)
                 return fields
         elif kind is list and (items := value[:_MAX_DOCUMENTS]) and id(items[0]) in (kept := log.kept):
-            try:
-                copies = [kept[id(item)][1] for item in items]
-            except KeyError:  # not all are documents that were read before
-                pass
-            else:
+            copies = [known[1] for item in items if (known := kept.get(id(item))) is not None]
+            if len(copies) == len(items):  # documents that were read before
                 log.parts += 1 + len(copies)
                 return copies
         elif not whole and (known := self._in_steps.get(kind)) is not None:
@@ -428,8 +421,7 @@ class Copying:
     def __init__(self, snapshots: Snapshots, log: Any, whole: bool) -> None:  # noqa: FBT001  made at most events
         self._reader_of = snapshots.reader_of
         self._left = _MAX_NODES if whole else MAX_NODES_OF_STEP
-        self.parts = 1
-        """How much the containers of the snapshot hold."""
+        self.parts = 1  # how much the containers of the snapshot hold
         self.whole = whole
         self.kept = log.kept
         self.texts = log.texts
@@ -528,8 +520,7 @@ _COMMON: Final[Mapping[type, Reader]] = {
 
 PART_BYTES: Final = 64
 """Of a number, of a short text, or of an entry of a dictionary or list with what it takes there."""
-EVENT_PARTS: Final = 4
-"""An event of a log, its time and its keys, as parts."""
+EVENT_PARTS: Final = 4  # an event of a log, its time and its keys
 
 
 def size_of(value: Any, known: set[int] | None = None) -> int:

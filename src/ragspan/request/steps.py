@@ -66,7 +66,7 @@ class Step:
     late_inputs: Snapshot = None  # inputs that came with its end, as a stream's do
     noted: ErrorReport | None = None  # the error that ended it
 
-    @cached_property
+    @property
     def inside_search(self) -> bool:
         step = self.parent
         while step is not None and not isinstance(step, SearchStep):

@@ -116,7 +116,7 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
     changed = []
     for document, snapshot in list(log.kept.values()):
-        if type(document) is not LangChainDocument or document.__dict__.get("page_content") is not snapshot.text:
+        if type(document) is not LangChainDocument or document.__dict__["page_content"] is not snapshot.text:
             fields = text_keyed(document) if is_dict(document) else fields_of(document)
             text = text_of(fields.get("page_content"))
             if text is not None and text != snapshot.text:
