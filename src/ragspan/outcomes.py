@@ -57,7 +57,7 @@ class ScreenScore:
     judge: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Score:
     """A metric's value for one record.
 

@@ -15,7 +15,7 @@ from ragspan.usage import Usage
 Verdict: TypeAlias = Literal["supported", "unsupported", "unsure"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Vote:
     """One judgement whether the contexts support the whole response."""
 
@@ -32,7 +32,7 @@ class Vote:
         return float(self.grounded) if self.probability is None else self.probability
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Rating:
     """One rating of the response from 0 to 1, such as how much of what the contexts say about the question it holds."""
 
@@ -40,7 +40,7 @@ class Rating:
     explanation: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ClaimVerdict:
     """Whether one claim of the response follows from the contexts and the background."""
 
@@ -58,7 +58,7 @@ class ClaimVerdict:
         return self.verdict == "supported"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ContextRating:
     """One rating of a context, from 0 (nothing) to 1 (all of it); the question says what is rated."""
 

@@ -56,7 +56,7 @@ class Faithfulness(JudgedMetric[Judge]):
             # A claim may have its support in background that the record could not keep.
             is_open = record.background_truncated and verdict.verdict == "unsupported"
             settled = replace(verdict, verdict="unsure", probability=None) if is_open else verdict
-            verdicts.append(replace(settled, claim=claim))
+            verdicts.append(settled if settled.claim == claim else replace(settled, claim=claim))
         if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
             return without_documents
         names = list(map(_shown, verdicts))

@@ -25,7 +25,7 @@ _Judge = TypeVar("_Judge", bound=Named)
 _SHOWN = 15
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class JudgedContext:
     """What a metric found of one context: evidence that names the context as the retriever does."""
 

@@ -20,6 +20,7 @@ from ragspan.turns import give_turn
 _FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
 """Those of other scripts end a sentence whatever follows; a part of a character class, as the next."""
 _BULLETS = "•▪●◦‣"
+_STOPS = f".!?\u2026\n{_BULLETS}{_FULL_STOPS}"
 _CLOSING = r"""[\u300d\u300f\uff09\u300b"')\]]{0,3}"""
 _MARKERS = r"[ \t]*(?:(?:[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_]\))[ \t]+)"
 """Of an item of a list, at the beginning of a line."""
@@ -30,8 +31,8 @@ _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
 _SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "cent"}), '.,;:!?()"'
 """In place of the keys of a chunk that has several or may belong to the number before it; such chunks, and marks around them."""
-_MAX_CHUNKS, _LONGEST = 1 << 16, 64
-"""Chunks of one language that are remembered; then a reader forgets all of them. A longer one is hardly seen twice."""
+_MOST_KEYS, _MOST_WORDS, _LONGEST = 1 << 16, 1 << 14, 64
+"""Chunks of one language whose content keys and whose words are remembered; then all are forgotten. A longer one is hardly seen twice."""
 _PAUSES = frozenset(',;:()[]"')
 
 
@@ -54,9 +55,15 @@ class SentenceReader(dict[str, str]):
     def __init__(self, language: Language) -> None:
         self._language, self._is_english = language, language.code == "en"
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
-        """The words of other chunks and their keys, with the marks before and after them that part a sentence."""
-        self.ends = _ends_in(language)
-        """An expression for the ends of sentences, with what is left out before the next one."""
+        """The words of chunks and their keys, with the marks before and after them that part a sentence."""
+
+    def ends_in(self, text: str) -> re.Pattern[str]:
+        """An expression for the ends of a text's sentences, with what is left out before the next one.
+
+        Where a text has full stops alone, they are found without a look at each character.
+        """
+        is_plain = text.isascii() and not any(map(text.__contains__, "!?\n"))
+        return _ends_in(self._language, "." if is_plain else _STOPS)
 
     def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
         """Those of some `readable` sentences that have content, with their content keys."""
@@ -71,12 +78,8 @@ class SentenceReader(dict[str, str]):
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        words, keys, pauses, key = list[str](), list[str](), dict[int, str](), self._language.key
+        words, keys, pauses = list[str](), list[str](), dict[int, str]()
         for chunk in self._in_one_form(text).split():
-            if chunk.isalpha() and chunk.isascii() and len(chunk) <= _LONGEST:
-                words.append(chunk)
-                keys.append(self[chunk].strip() or key(chunk))
-                continue
             said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
             if before and words:
                 pauses[len(words)] = before
@@ -97,9 +100,8 @@ class SentenceReader(dict[str, str]):
     def __missing__(self, chunk: str) -> str:
         if len(chunk) > _LONGEST:
             return _SEVERAL
-        if len(self) >= _MAX_CHUNKS:
+        if len(self) >= _MOST_KEYS:
             self.clear()
-            self._words.clear()
         keys = self._read(chunk)
         is_plain = len(keys) <= 1 and chunk.strip(_AROUND).lower() not in _MAY_BE_JOINED
         self[intern(chunk)] = found = "".join(keys) if is_plain else _SEVERAL
@@ -119,12 +121,15 @@ class SentenceReader(dict[str, str]):
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), before, after
+        if len(self._words) >= _MOST_WORDS:
+            self._words.clear()
         if len(chunk) <= _LONGEST:
             self._words[chunk] = found
         return found
 
 
-def _ends_in(language: Language) -> re.Pattern[str]:
+@cache
+def _ends_in(language: Language, stops: str) -> re.Pattern[str]:
     """Where sentences of a language end: at breaks and full stops, but for abbreviations, initials and its ordinal numbers."""
     abbreviations: dict[int, list[str]] = {}  # an expression that looks behind has one length
     for word in language.abbreviations:
@@ -136,7 +141,7 @@ def _ends_in(language: Language) -> re.Pattern[str]:
     # Quick: a word that is longer than all abbreviations is none.
     stop = rf"(?:(?<=[^\W\d_]{{{max(abbreviations, default=1) + 1}}}.)|{stop})"
     return re.compile(
-        rf"""([.!?\u2026\n{_BULLETS}{_FULL_STOPS}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
+        rf"""([{stops}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
         rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S)))(?:(?<=[\n{_BULLETS}])(?:{_MARKERS})+)?"""
     )
 
@@ -168,7 +173,7 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
     markers = _AT_BEGINNING.match(text)
     start = markers.end() if markers else 0
-    for stop in chain(reader(language).ends.finditer(text, start), [None]):
+    for stop in chain(reader(language).ends_in(text).finditer(text, start), [None]):
         give_turn()
         bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (

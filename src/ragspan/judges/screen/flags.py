@@ -102,27 +102,35 @@ def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list
 
 def find_conflict(facts: Facts, flags: Sequence[tuple[frozenset[str], Flag]]) -> Flag | None:
     """The first flag of which the sentence says the opposite."""
+    clauses = [
+        (clause, frozenset(facts.keys[clause.start : clause.end]), _forms(facts, clause)) for clause in facts.clauses
+    ]
     for words, flag in flags:
-        if any(_says(facts, clause, words, flag.name) is (not flag.holds) for clause in facts.clauses):
-            return flag
+        joined = flag.name.replace(" ", "")
+        for clause, said, forms in clauses:
+            if words and words <= said:
+                end = max(facts.keys.index(word, clause.start) for word in words) + 1 - clause.start
+            else:  # "take out" as "takeout", and the other way round
+                end = forms.get(joined, 0)
+            if end and _says(facts, clause, end) is (not flag.holds):
+                return flag
     return None
 
 
-def _says(facts: Facts, clause: Clause, words: frozenset[str], name: str) -> bool | None:
-    """True when the clause asserts it, False when it denies it, None when it does neither clearly."""
-    said = facts.keys[clause.start : clause.end]
-    places = [said.index(word) for word in words if word in said]
-    if len(places) < len(words):  # "take out" as "takeout", and the other way round
-        written, joined = [word.lower() for word in facts.words[clause.start : clause.end]], name.replace(" ", "")
-        places = [at for at in range(len(written)) if joined in {written[at], "".join(written[at : at + 2])}]
-    if not places:
-        return None
-    end = max(places) + 1
+def _forms(facts: Facts, clause: Clause) -> dict[str, int]:
+    """Where the words of a clause end, as they are written, and two neighbours as one that begin there: the last of each."""
+    written = [word.lower() for word in facts.words[clause.start : clause.end]]
+    return {form: at + 1 for at, word in enumerate(written) for form in (word, "".join(written[at : at + 2]))}
+
+
+def _says(facts: Facts, clause: Clause, end: int) -> bool | None:
+    """True when the clause asserts what its words up to `end` name, False when it denies it, None when it does neither clearly."""
     negations = [at - clause.start for at in clause.negations]
     if any(at < end for at in negations):
         return False
     if not _OPEN.isdisjoint(facts.keys):
         return None
+    said = facts.keys[clause.start : clause.end]
     after = next((at for at in negations if said[at - 1] in _LINKING), None)  # "reservations are not accepted"
     if after is None:
         return True
