@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 _PAUSE = 0.00001
 """Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
@@ -22,6 +26,13 @@ _own = threading.local()
 def enable_turns() -> None:
     """From now on others get turns in this process: an engine's worker runs in it."""
     _process.has_worker = True
+
+
+def with_turns(things: Iterable[_T]) -> Iterator[_T]:
+    """The same things; others may get a turn before each."""
+    for thing in things:
+        give_turn()
+        yield thing
 
 
 def give_turn() -> None:

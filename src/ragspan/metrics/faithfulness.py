@@ -12,6 +12,7 @@ from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, scored_
 from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
+from ragspan.turns import with_turns
 
 _SHOWN_CHARS = 200
 
@@ -52,7 +53,7 @@ class Faithfulness(JudgedMetric[Judge]):
             return without_documents or NotApplicable(reason="no_claims")
         verdicts, verifier = list[ClaimVerdict](), getattr(self, "verifier", self.judge)
         found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
-        for verdict, claim in zip(found, claims, strict=True):
+        for verdict, claim in with_turns(zip(found, claims, strict=True)):
             # A claim may have its support in background that the record could not keep.
             is_open = record.background_truncated and verdict.verdict == "unsupported"
             settled = replace(verdict, verdict="unsure", probability=None) if is_open else verdict

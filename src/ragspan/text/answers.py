@@ -26,7 +26,8 @@ _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an
 _SIGN, _RAISED = re.compile(r"[^\w\s.,;'\"?!%$&+-]"), re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]")
 _RULES = ("---", "___")
 """Text without one of these has no marks: most answers need no further look."""
-_PIECE, _REACH = 4_000, 2_100  # characters that are searched at once, and behind them of what begins in them
+_PIECE, _REACH, _WIDEST = 1_500, 900, 2_500
+"""Characters that are searched at once, and behind them of what begins in them; of lines of tables."""
 _VISIBLE = re.compile(r"[^\n]")
 
 
@@ -36,6 +37,7 @@ def stated(answer: str) -> str:
 
     What follows a phrase that named the source begins the sentence, with a capital.
     """
+    give_turn()
     text = readable(answer[:MAX_CHARACTERS])
     if _SIGN.search(text) or (not text.isascii() and _RAISED.search(text)) or any(map(text.__contains__, _RULES)):
         for find in _FINDERS:
@@ -49,12 +51,12 @@ def states_nothing(answer: str) -> bool:
     return not any(map(str.isalnum, stated(answer)))
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _matches(pattern: re.Pattern[str], text: str, reach: int = _REACH) -> Iterator[re.Match[str]]:
     """As `finditer`, with turns for others: a piece of the text at a time."""
     at = 0
     for end in range(_PIECE, len(text) + _PIECE, _PIECE):
         give_turn()
-        for match in pattern.finditer(text, max(at, end - _PIECE), end + _REACH):
+        for match in pattern.finditer(text, max(at, end - _PIECE), end + reach):
             if match.start() >= end:
                 break
             yield match
@@ -115,7 +117,7 @@ of names with the rule below it."""
 
 
 def _marks_of_lines(text: str) -> Iterator[tuple[int, int]]:
-    return (mark.span() for mark in _matches(_LINE_MARKS, text))
+    return (mark.span() for mark in _matches(_LINE_MARKS, text, _WIDEST))
 
 
 # Where an answer says where its facts come from

@@ -13,6 +13,7 @@ from typing import Any
 
 from ragspan.text.languages import NO_LETTERS, WITH_WORDS, Language, language
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, word_set
+from ragspan.turns import give_turn
 
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
 _NO_SOURCE = r"(?!(?:a\s+result|terms\s+of|(?:the\s+)?case\s+of)\b)"
@@ -54,16 +55,19 @@ class Framing:
 
     def may_frame(self, lowered: str) -> bool:
         """Whether a text in small letters may have one of the phrases; quick."""
+        give_turn()
         return self._signs is None or not self._signs.isdisjoint(lowered.translate(NO_LETTERS).split())
 
     def is_courtesy(self, sentence: str) -> bool:
         """Whether a sentence is only polite; a long one, or one with a number, is not."""
+        give_turn()
         words = sentence.lower().split()
         is_short = len(words) <= _MOST_POLITE and not any(map(str.isdigit, sentence))
         return bool(self._greeting.match(sentence) or (is_short and self._courtesy.match(" ".join(words))))
 
     def opening(self, sentence: str, at: int) -> re.Match[str] | None:
         """The phrase that names the source at a place of a sentence, unless it denies something."""
+        give_turn()
         match = self._opening.match(sentence, at)
         words = match[0].lower().replace(",", " ").split() if match else ()
         return None if any(word in self._negations or word.endswith("n't") for word in words) else match

@@ -16,6 +16,7 @@ from ragspan.text import keys as english
 from ragspan.text.keys import HAN_KANA, MARK, MARKS, NEGATION, WITHOUT_SPACES, common, number_key
 from ragspan.text.lazy import Lazy
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, pairs_of
+from ragspan.turns import give_turn
 
 WITH_WORDS: Final = tuple(code for code, words in LANGUAGES.items() if "framing" in words)
 """ISO 639-1 codes of the languages whose numbers, denials and phrases are known."""
@@ -241,6 +242,7 @@ def _differ(response: _Sample, context: _Sample) -> bool:
 
 @lru_cache(maxsize=1024)
 def _read(sample: str) -> _Sample:
+    give_turn()
     if any(map(sample.__contains__, "`@<")) or "://" in sample:
         sample = _NO_PROSE.sub(" ", sample)
     letters = Counter({"latin": int(sample.isascii() and any(map(str.isalpha, sample)))})

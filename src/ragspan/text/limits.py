@@ -30,7 +30,8 @@ def size_of(text: str) -> int:
     A token holds fewer characters of other scripts. The weights are about those of OpenAI's tokenizers, rather too large for
     the newer ones.
     """
-    return len(text) if text.isascii() else sum(_sizes(text))
+    sizes = b"" if text.isascii() else _sizes(text)
+    return sum(size * sizes.count(size) for size in {*_WEIGHTS}) if sizes else len(text)
 
 
 def beginning(text: str, room: int) -> str:

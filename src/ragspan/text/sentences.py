@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ragspan.text.keys import WITHOUT_SPACES, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, Language
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 _FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
 """Those of other scripts end a sentence whatever follows; a part of a character class, as the next."""
@@ -68,7 +68,7 @@ class SentenceReader(dict[str, str]):
     def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
         """Those of some `readable` sentences that have content, with their content keys."""
         found, read = [], self.__getitem__
-        for text in sentences:
+        for text in with_turns(sentences):
             keys = tuple(filter(None, map(read, (text if self._is_english else self._in_one_form(text)).split())))
             if _SEVERAL in keys:
                 keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
@@ -94,7 +94,6 @@ class SentenceReader(dict[str, str]):
         return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
 
     def _content_of(self, chunk: str) -> Sequence[str]:
-        give_turn()
         return self._read(chunk) if self[chunk] == _SEVERAL else [self[chunk]] if self[chunk] else ()
 
     def __missing__(self, chunk: str) -> str:
@@ -108,6 +107,7 @@ class SentenceReader(dict[str, str]):
         return found
 
     def _read(self, chunk: str) -> list[str]:
+        give_turn()
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
         return [intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)]
 

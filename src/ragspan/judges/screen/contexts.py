@@ -21,7 +21,7 @@ from ragspan.text.keys import is_number, readable
 from ragspan.text.languages import Language
 from ragspan.text.limits import characters_read
 from ragspan.text.sentences import Sentence, read_sentence, reader, split_sentences
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
@@ -95,7 +95,7 @@ class Index(dict[str, int]):
         self._firsts: list[int] = []
         self._weights: dict[str, int] = {}
         self._prose = 0
-        for at, context in enumerate(contexts):
+        for at, context in enumerate(with_turns(contexts)):
             self.sentences += [(), ()]  # so that no window of three sentences spans both
             self.texts += ["", ""]
             first = len(self.sentences)
@@ -112,9 +112,9 @@ class Index(dict[str, int]):
         """Find many words at once: each time, all contexts are gone through."""
         found = dict.fromkeys(words, 0)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            give_turn()
             bit = 1 << first
             for keys in context.keys:
+                give_turn()
                 for word in filter(found.__contains__, keys):
                     held.add(word)
                     found[word] |= bit
@@ -210,6 +210,7 @@ def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     """The highest counts with the numbers of their bits, of equals the first."""
     among = -1
     for _ in range(most):
+        give_turn()
         count, best = 0, among
         for plane in range(len(planes) - 1, -1, -1):
             if planes[plane] & best:

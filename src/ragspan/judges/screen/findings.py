@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
@@ -15,7 +15,7 @@ from ragspan.judges.screen.numbers import find_absent_number, find_other_quantit
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
-from ragspan.turns import give_turn
+from ragspan.turns import with_turns
 
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 """Letters of initials that need not be there, as "TV", and of those that stand for a name."""
@@ -53,7 +53,6 @@ def _find_name(claim: Claim) -> Finding | None:
 
 def is_known(name: Sequence[str], claim: Claim) -> bool:
     """Whether contexts have a name's initials, or they or the claim words in a row with the initials that it is."""
-    give_turn()
     if all(_is_common(word, claim.response) for word in name):
         return True
     if len(name) > 1:
@@ -64,7 +63,7 @@ def is_known(name: Sequence[str], claim: Claim) -> bool:
     if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
     rows = [claim.keys, *claim.index.sentences]
-    return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in rows)
+    return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in with_turns(rows))
 
 
 def _is_common(word: str, response: Response) -> bool:
@@ -74,7 +73,7 @@ def _is_common(word: str, response: Response) -> bool:
     known, root = response.language.key(word), word[:_ROOT].lower()
     if known in english().weekdays or known in english().units:
         return True
-    return any(key.startswith(root) for key in chain.from_iterable(response.index.sentences))
+    return any(key.startswith(root) for keys in with_turns(response.index.sentences) for key in keys)
 
 
 # Denials

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ragspan.judges.screen.facts import Clause, Facts, compared
 from ragspan.text.keys import content_of, key, keys, tokens
+from ragspan.turns import give_turn, with_turns
 
 MAX_FLAGS = 256  # flags that are compared for one record
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
@@ -55,6 +56,7 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
     room = _GROWTH * len(text)
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]  # a text may nest to any depth
     while stack and room > 0:
+        give_turn()
         names, item = stack.pop()
         if isinstance(item, dict):
             stack.extend(((*names, name[:_LONGEST_NAME])[-_PATH:], child) for name, child in reversed(item.items()))
@@ -93,11 +95,11 @@ def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list
         name = " ".join(word for word in flag.name.split() if counts[word] < _COMMON)
         named.setdefault(name, set()).add(flag._replace(name=name, said=frozenset()))
     statements = {flag.said for flag in flags}
-    spoken = [said for said in others if said not in statements]
+    spoken = [said for said in with_turns(others) if said not in statements]
     clear = [
         (frozenset(map(compared, keys(name))), same.pop()) for name, same in named.items() if name and len(same) == 1
     ]
-    return [(words, flag) for words, flag in clear if not any(words <= said for said in spoken)]
+    return [(words, flag) for words, flag in with_turns(clear) if not any(words <= said for said in spoken)]
 
 
 def find_conflict(facts: Facts, flags: Sequence[tuple[frozenset[str], Flag]]) -> Flag | None:
@@ -105,7 +107,7 @@ def find_conflict(facts: Facts, flags: Sequence[tuple[frozenset[str], Flag]]) ->
     clauses = [
         (clause, frozenset(facts.keys[clause.start : clause.end]), _forms(facts, clause)) for clause in facts.clauses
     ]
-    for words, flag in flags:
+    for words, flag in with_turns(flags):
         joined = flag.name.replace(" ", "")
         for clause, said, forms in clauses:
             if words and words <= said:

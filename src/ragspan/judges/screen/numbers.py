@@ -10,6 +10,7 @@ from itertools import islice, pairwise, permutations
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
 from ragspan.text.keys import is_content, is_number
+from ragspan.turns import with_turns
 
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
@@ -80,7 +81,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
         if quantity.kind == "weekday" and _may_be_meant(quantity, near.facts):
             return None
         reached = frozenset[str]()
-        for part in dict.fromkeys(near.facts.parts):
+        for part in with_turns(dict.fromkeys(near.facts.parts)):
             words = around.intersection(near.facts.keys_of_part(part))
             reached |= words
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]

@@ -12,7 +12,7 @@ from itertools import chain
 
 from ragspan.judges.screen.contexts import Context, Index
 from ragspan.text.keys import content_of
-from ragspan.turns import give_turn
+from ragspan.turns import with_turns
 
 _MAIN_WORDS, _MOST_RELEVANT = 25, 15  # words that matter most, and sentences that they are taken from
 _ALL_COUNT, _SOME_COUNT = 2, 12  # main words of which a full response has all, and from which on it has some
@@ -33,10 +33,9 @@ def rate_coverage(
     say the same and not all matter: so the more words there are, the milder it is.
     """
     asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in range(len(index.sentences))]
-    said = [(weight, place, dict.fromkeys(index.sentences[place])) for weight, place in asked]
+    said = [(weight, place, dict.fromkeys(index.sentences[place])) for weight, place in with_turns(asked)]
     weights: defaultdict[str, int] = defaultdict(int)
-    for weight, _, keys in said:
-        give_turn()
+    for weight, _, keys in with_turns(said):
         for key in keys:
             weights[key] += weight
     main = sorted(weights, key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]
@@ -45,14 +44,14 @@ def rate_coverage(
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
     lost = {key: weights[key] for key in missing}
-    least_said = max(said, key=lambda one: sum([lost[key] for key in one[2] if key in lost]), default=None)
+    least_said = max(with_turns(said), key=lambda one: sum([lost[key] for key in one[2] if key in lost]), default=None)
     left_out = index.texts[least_said[1]] if missing and least_said else ""
     return float(value ** (1 - (1 - _MILDEST) * beyond)), left_out
 
 
 def shared_with_response(content: frozenset[str], index: Index) -> list[float]:
     """For each context the share of the response's content words that it holds, by their rarity among the contexts, 0..1."""
-    held, contexts = [content & held for held in index.held], index.contexts
+    held, contexts = [content & held for held in with_turns(index.held)], index.contexts
     counts = Counter(chain.from_iterable(held))
     rarity = {key: math.log((len(contexts) + 1) / (counts.get(key, 0) + 0.5)) for key in content}
     whole = math.fsum(rarity.values())
