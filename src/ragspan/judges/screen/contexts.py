@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ragspan.judges.screen.facts import Facts
+from ragspan.judges.screen.facts import PRONOUNS, Facts, tells
 from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import is_number, readable
 from ragspan.text.languages import Language
@@ -50,7 +50,9 @@ class Context:
         """A sentence of English taken apart, which is kept as long as the context is."""
         found = self._facts.get(index)
         if found is None:
-            found = self._facts[index] = Facts(read_sentence(self.texts[index], self._language))
+            sentence = read_sentence(self.texts[index], self._language)
+            before = self.keys[index - 1] if index and sentence.keys[0] in PRONOUNS else ()
+            found = self._facts[index] = Facts(sentence, frozenset(filter(tells, before)))
         return found
 
 

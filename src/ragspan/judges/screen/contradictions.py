@@ -77,6 +77,7 @@ def find_opposition(claim: Claim) -> Finding | None:
 
 def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     facts, opposites = near.facts, english().opposites
+    denying = {claim.facts.keys[at] for at in clause.negations}
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     # Not the exchanged sides of comparisons.
     for other in facts.clauses if "than" not in claim.facts.keys or "than" not in facts.keys else ():
@@ -86,6 +87,8 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
         for word in words:
             if word in other.own:
                 shared += 1
+            elif word in denying:  # "excluded from" denies as it is
+                continue
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
                 if "open" in {word, *said} and any(one.kind == "time" for one in facts.quantities):
                     continue  # what is open from nine to five closes at five

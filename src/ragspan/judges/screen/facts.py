@@ -30,9 +30,11 @@ _FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
 _LARGE = 1e6
+_POUND = 453.6  # grams
 _COINS = ({"cents", "euros"}, {"cents", "dollars"}, {"pence", "pounds sterling"}, {"pounds sterling", "grams"})
 _CODES = frozenset({"EUR", "USD", "GBP", "CHF"})
 _SYMBOLS = frozenset({"%", "h", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
+PRONOUNS = word_set("it they this these")
 DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
 """Kinds of quantities that are compared as they are written."""
 _EXACT, _CONVERTED, _ROUNDED, _ROUGHLY = 1e-9, 0.02, 0.005, 0.1
@@ -116,16 +118,22 @@ class Clause(NamedTuple):
 
 
 class Facts:
-    """What the comparison needs of one sentence. What few sentences need is found when it is first asked for."""
+    """What the comparison needs of one sentence. What few sentences need is found when it is first asked for.
 
-    def __init__(self, sentence: Sentence) -> None:
+    `before` is the content of the sentence before, where this one begins with a pronoun: "They are not paid out."
+    """
+
+    def __init__(self, sentence: Sentence, before: frozenset[str] = frozenset()) -> None:
         # An answering "No," says of the sentence whether it is so, and denies nothing in it.
         answers = sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"}
         skipped = 1 if answers and (1 in sentence.pauses or _ANSWERED.match(sentence.text)) else 0
-        self.words = sentence.words[skipped:_MOST_WORDS]
+        self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
-        self.may_deny = not english().may_deny.isdisjoint(self.keys)
+        # What is "not possible without" something is possible with it.
+        is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)
+        self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
+        self._before = before
 
     @Lazy
     def quantities(self) -> tuple[Quantity, ...]:
@@ -136,6 +144,8 @@ class Facts:
             quantity = self._quantity(at) if not found or at >= found[-1].end else None
             if quantity is not None and found:
                 last, joint = found[-1], self.keys[found[-1].end : quantity.at]
+                if (last.kind, quantity.kind) == ("pounds sterling", "grams"):  # "3 pounds 5 ounces"
+                    last = last._replace(kind="grams", value=last.value * _POUND, size=_POUND)
                 is_half = quantity.raw == "0.5" and joint == ("and", "a") and not last.kind  # "two and a half hours"
                 if is_half or (joint in {(), ("and",)} and quantity.kind == last.kind and quantity.size < last.size):
                     found.pop()  # "2 h 15 min"
@@ -171,7 +181,7 @@ class Facts:
         """At least one, unless the sentence is empty."""
         keys = self.keys
         starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
-        found, inherited = [], frozenset[str]()
+        found, inherited = [], self._before
         for start, end in pairwise(starts):
             own = self.content.intersection(keys[start:end])
             negations = tuple(filter(self._denies, range(start, end))) if self.may_deny else ()
@@ -249,6 +259,8 @@ class Facts:
         last = end + 1 if not kind and is_content(self._key(end) or "the") else end
         text = " ".join(self.words[start:last]).replace(" %", "%")
         text = text[0] + text[2:] if text[0] in _CURRENCIES else text
+        code = f"{self.words[at - 1]}{written}" if at and not kind else ""
+        text = code if code[:1].isalpha() and code in self.text else text  # "E7"
         counted = self._counted(end)
         return Quantity(
             at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, about=about, nouns=counted
@@ -273,7 +285,7 @@ def same(one: Quantity, other: Quantity) -> bool:
         return one.raw == other.raw
     kinds = {one.kind, other.kind}
     if kinds in _COINS:
-        whole, near = (453.6, _CONVERTED) if "grams" in kinds else (100, _EXACT)  # of weight
+        whole, near = (_POUND, _CONVERTED) if "grams" in kinds else (100, _EXACT)  # of weight
         amounts = [each.value * (1 if each.kind in {"cents", "pence", "grams"} else whole) for each in (one, other)]
         return math.isclose(*amounts, rel_tol=near)
     if one.kind in DATES or other.kind in DATES or one.kind != other.kind:

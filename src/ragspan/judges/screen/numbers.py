@@ -44,6 +44,7 @@ def find_absent_number(claim: Claim) -> Finding | None:
         if key in claim.absent and _TWO_DIGITS.match(claim.words[at]):
             follows = is_content("".join(claim.keys[at + 1 : at + 2]) or "the")
             written = [f"{claim.words[at]}{mark}{claim.words[at + 1]}" for mark in (" ", "-", "")] if follows else []
+            written = [f"{claim.words[at - 1]}{claim.words[at]}", *written] if at else written  # "F14"
             words = next((one for one in written if one in claim.sentence.text), claim.words[at])
             return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
