@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from pathlib import Path
 
 import li_public_indices  # noqa: F401  (these fill the table)
 import li_public_prompts  # noqa: F401
 import pytest
+from captures import Grounded
 from li_public import PROGRAMS
+from whole_records import WholeRecords
+
+WHOLE = WholeRecords(Path(__file__).with_name("public_records.json"), "llama-index-core")
 
 
 @pytest.mark.filterwarnings("ignore:Call to deprecated class:DeprecationWarning")
@@ -18,4 +23,7 @@ def test_the_record_of_a_public_program(captured, model, name):
     model.says(*expected.said)
     asyncio.run(expected.run()) if inspect.iscoroutinefunction(expected.run) else expected.run()
 
-    assert captured.grounded_answers() == [expected.answer]
+    records = captured.records()
+    known, found = WHOLE.expected(name, records)
+    assert found == known
+    assert list(map(Grounded.of, records)) == [expected.answer]

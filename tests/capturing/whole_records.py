@@ -1,0 +1,49 @@
+"""Whole records of programs, beside those in a file.
+
+After a change that is meant: `WRITE_RECORDS=1 python -m pytest` with the tests that use it, and read the difference.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ragspan.records import RagRecord
+
+_CHANCE = re.compile(r"\bcall-\d+|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b")
+
+
+class WholeRecords:
+    """A file with the records of programs, by the program's name, as far as no chance and no clock decides.
+
+    Other releases of the framework name steps otherwise: there, the file has nothing to say.
+    """
+
+    def __init__(self, path: Path, framework: str) -> None:
+        self.path, self._release = path, f"{framework} {importlib.metadata.version(framework)}"
+        self.known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    def expected(self, name: str, records: Iterable[RagRecord]) -> tuple[Any, Any]:
+        """What the file has of a program, and what there is."""
+        found = [_told(json.loads(record.to_json())) for record in records]
+        if os.environ.get("WRITE_RECORDS"):
+            self.known |= {"release": self._release, name: found}
+            lines = (
+                f"{json.dumps(each)}: {json.dumps(self.known[each], ensure_ascii=False)}" for each in sorted(self.known)
+            )
+            self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+        return (self.known.get(name) if self.known.get("release") == self._release else found), found
+
+
+def _told(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: _told(part) for name, part in value.items() if not name.endswith("_ns") and name != "record_id"}
+        return {name: part for name, part in kept.items() if part not in (None, [], {}, False, "")}
+    if isinstance(value, list):
+        return list(map(_told, value))
+    return _CHANCE.sub("id", value) if isinstance(value, str) else value
