@@ -24,13 +24,17 @@ class WholeRecords:
     Other releases of the framework name steps otherwise: there, the file has nothing to say.
     """
 
-    def __init__(self, path: Path, framework: str) -> None:
-        self.path, self._release = path, f"{framework} {importlib.metadata.version(framework)}"
+    def __init__(self, path: Path, framework: str = "") -> None:
+        self.path = path
+        self._release = f"{framework} {importlib.metadata.version(framework)}" if framework else "any"
         self.known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
 
     def expected(self, name: str, records: Iterable[RagRecord]) -> tuple[Any, Any]:
         """What the file has of a program, and what there is."""
-        found = [_told(json.loads(record.to_json())) for record in records]
+        return self.told(name, [_told(json.loads(record.to_json())) for record in records])
+
+    def told(self, name: str, found: Any) -> tuple[Any, Any]:
+        """The same of anything that JSON can hold."""
         if os.environ.get("WRITE_RECORDS"):
             self.known |= {"release": self._release, name: found}
             lines = (
