@@ -13,7 +13,7 @@ from ragspan import RagRecord, ScoringEngine
 from ragspan.cli import app
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeWhen, facts_of
+from ragspan.judge_when import JudgeShare, JudgeWhen, facts_of
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import Generation
@@ -50,6 +50,21 @@ RIGHT = [
     ("metadata.retries>=4", False),
     ("metadata.tenant=acme", False),
     ('user="somebody else" or (tag=eu and latency<0.1min)', True),
+    ("tag=eu and tag=prod and user=ada and session=s-18", False),
+    ("tag=no or user=no or session=s-17", True),
+    ("latency=3s", True),
+    ("latency==3000ms and latency>=0.05m and latency<=3s", True),
+    ("latency>3s or latency<3s or latency!=3s", False),
+    ("not not tag=prod", True),
+    ("NOT tag=no AND tag=prod", True),
+    ("tag=no and tag=prod or tag=eu", True),
+    ("tag=eu or tag=prod and tag=no", True),
+    ("(tag=eu or tag=prod) and tag=no", False),
+    ("metadata.retries>2.5 and metadata.retries<4 and metadata.retries>=3 and metadata.retries<=3", True),
+    ("metadata.release>2", False),
+    ("metadata.release!=2.1 or metadata.beta=True", False),
+    ("user='*a' and tag!=prod*", False),
+    ("metadata.retries>-1 and metadata.retries>.5", True),
 ]
 WRONG = [
     ("", "a comparison is expected", 1),
@@ -66,6 +81,15 @@ WRONG = [
     ("faithfulness: 20", "a rate is from 0 to 1, or a percentage", 15),
     ("tag=prod & user=ada", "'and', 'or' or ';' is expected", 10),
     ("tag=prod; tag=eu", "all metrics have a statement already", 11),
+    ("faithfulness: 1; faithfulness: tag=eu", "faithfulness have a statement already", 18),
+    ("faithfulness: 101%", "a rate is from 0 to 1, or a percentage", 15),
+    ("faithfulness: 0.5 tag=prod", "'and', 'or' or ';' is expected", 19),
+    ("faithfulness: 0.5 of", "a comparison is expected", 21),
+    ("latency", "latency needs a sign and a value, such as latency>2s", 8),
+    ("metadata.>3", "there is no field 'metadata.'", 1),
+    ("metadata.release>new", "metadata.release is compared with = and !=", 17),
+    ("tag=prod or", "a comparison is expected", 12),
+    ("=prod", "a comparison is expected", 1),
 ]
 
 
@@ -101,6 +125,42 @@ def test_what_an_answer_lacks_equals_nothing():
         assert JudgeWhen(text).chooses("m", facts) is False
     assert JudgeWhen("user!=ada").chooses("m", facts) is True
     assert JudgeWhen("environment=staging").chooses("m", facts_of(answer(metadata={}), "staging")) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "rates", "metrics"),
+    [
+        ("a: 50%; b: 0.25 of tag=prod; tag=eu", {"a": 0.5, "b": 0.25}, {"a", "b"}),
+        ("a: 100%; b: 1; c: tag=prod", {"a": 1.0, "b": 1.0}, {"a", "b", "c"}),
+        ("a: .5; tag=eu", {"a": 0.5}, {"a"}),
+        ("tag=eu", {}, set()),
+    ],
+)
+def test_statements_have_rates_of_their_metrics(text, rates, metrics):
+    assert (JudgeWhen(text).rates, JudgeWhen(text).metrics) == (rates, metrics)
+
+
+@pytest.mark.parametrize(
+    ("value", "total", "random", "doubtful"),
+    [
+        (0.2, 0.2, 0.05, 0.15 / 0.95),
+        ("0.2:0.1", 0.2, 0.1, 0.1 / 0.9),
+        (1, 1, 0.25, 1),
+        ("1:1", 1, 1, 0),
+        ("0.5:0", 0.5, 0, 0.5),
+    ],
+)
+def test_a_share_is_of_the_doubtful_and_of_chance(value, total, random, doubtful):
+    share = JudgeShare.of(value)
+
+    assert (share.total, share.random, share.doubtful) == pytest.approx((total, random, doubtful))
+    assert JudgeShare.of(str(share)) == share
+
+
+@pytest.mark.parametrize("value", [0, -0.1, 1.01, "0.2:0.3", "0.2:-0.1", "much", "", ":", None])
+def test_no_share_is_an_error(value):
+    with pytest.raises(ConfigurationError, match="a share above 0, up to 1, such as"):
+        JudgeShare.of(value)
 
 
 async def scored(when, judge=None, **changes):

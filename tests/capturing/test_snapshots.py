@@ -13,7 +13,25 @@ import numpy as np
 import pytest
 
 from ragspan.capturing.log import RequestLog
-from ragspan.safe_copy import CUT, Snapshots, fields_of, kept_entries
+from ragspan.safe_copy import (
+    CUT,
+    OPAQUE,
+    Hidden,
+    ObjectFields,
+    Opaque,
+    Snapshots,
+    fields_of,
+    given_items,
+    has_plain_dict,
+    in_slot,
+    items_of,
+    kept_entries,
+    number_of,
+    replace_field,
+    size_of,
+    small_copy,
+    text_keyed,
+)
 
 
 class Page:
@@ -124,6 +142,74 @@ def test_a_payload_that_holds_itself_or_never_ends_is_cut(take):
     assert repr(take([[[0] * 50] * 50] * 50)).count("0") < 2000
 
 
+LONG = "a" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        (list(range(200)), 200),
+        (list(range(201)), 201),  # a mark, and the last two hundred
+        ({str(number): 1 for number in range(200)}, 200),
+        ({str(number): 1 for number in range(201)}, 201),  # two hundred, and a mark
+        ({str(number): "" for number in range(201)}, 201),
+        ({str(number): 1 for number in range(1000)}, 201),
+        ({str(number): 1 for number in range(1001)}, CUT),
+        ([Page("")] * 20_001, 20_000),
+        ([1, 2, *[Page("")] * 300], 201),
+    ],
+)
+def test_how_much_is_copied_of_a_whole_payload(take, value, shape):
+    taken = take(value)
+
+    assert (taken if taken is CUT else len(taken)) == shape
+    assert shape != 201 or CUT in (taken if type(taken) is list else taken.values()) or len(value) == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [
+        (LONG, LONG),
+        (LONG + "a", OPAQUE),
+        ({"a": LONG}, {"a": LONG}),
+        ({"a": LONG + "a"}, {"a": OPAQUE}),
+        ({"a": LONG + "a", "b": 1}, {"a": OPAQUE, "b": 1}),
+        ([LONG, LONG + "a"], [LONG, OPAQUE]),
+        (list(range(9)), [0, 1, 2, 3]),  # dull
+        ([[1]] * 9, [[1]] * 9),
+        ([[1]] * 2001, [[1]] * 2000),
+        ({str(number): 1 for number in range(10_001)}, CUT),
+    ],
+    ids=str,
+)
+def test_how_much_is_copied_of_a_step_whose_documents_matter(take, value, taken):
+    assert take(value, whole=False) == taken
+
+
+def test_a_steps_own_classes_and_hidden_ones_and_objects_by_their_fields(log):
+    stand_in = Opaque(7)
+    snapshots = Snapshots({Page: read_page}, hidden={"State"}, in_steps={Page: stand_in}, marks={"role"})
+    state, page = State("q", [Page("p"), 1]), Page("p")
+
+    assert snapshots.take(page, log, whole=False) is stand_in
+    assert snapshots.take(page, log) == ("page", "p")
+    hidden = snapshots.take([state], log)[0]
+    assert (type(hidden), hidden.inside) == (Hidden, {"question": "q", "pages": [("page", "p"), 1]})
+    shown = Snapshots({Page: read_page}).take(state, log)
+    assert (type(shown), shown["pages"]) == (ObjectFields, [("page", "p"), 1])
+    assert snapshots.take(page.__init__, log).identity != 0
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [("a", 0), ({"a": "b"}, 2), ({"a": 1, "b": 2}, 3), ([1, 2, 3], 4), ([[1], {"a": 2}], 5), (3, 1), ({}, 1)],
+)
+def test_what_a_snapshot_holds_is_counted(take, log, value, parts):
+    take(value)
+
+    assert log.parts - RequestLog().parts == parts
+
+
 def refuse(*_):
     raise RuntimeError("a method of the program's")
 
@@ -162,6 +248,89 @@ def test_long_texts_of_metadata_share_their_room_and_short_ones_stay():
 @pytest.mark.parametrize(("nested", "kept"), [(True, {"a": [{"b": 1}], "c": None}), (False, {"c": None})])
 def test_only_nested_metadata_keep_lists_and_no_objects(nested, kept):
     assert kept_entries({"a": [{"b": 1, "d": object()}], "c": None, "e": object()}, nested=nested) == kept
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_small"),
+    [
+        ({}, True),
+        ({"a": "b" * 99, "c": 1.5, "d": None, "e": True, "f": 2**62 - 1}, True),
+        ({"a": "b" * 100}, False),
+        ({"a" * 100: 1}, True),
+        ({"a" * 101: 1}, False),
+        ({"a": 2**62}, False),
+        ({"a": -(2**62)}, False),
+        ({1: "a"}, False),
+        ({"a": []}, False),
+        ({str(number): 1 for number in range(200)}, True),
+        ({str(number): 1 for number in range(201)}, False),
+        (type("Own", (dict,), {})(a=1), False),
+        (None, False),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_metadata_that_take_up_little_are_kept_whole(metadata, is_small):
+    assert small_copy(metadata) == (metadata if is_small else None)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kept"),
+    [
+        ({"a": "b" * 200, "c": "d" * 20_000, "e": "f" * 201}, {"a": 200, "c": 20_000, "e": 0}),
+        ({"a": "b" * 30_000}, {"a": 20_000}),
+        ({"a" * 200: "b" * 101, "a" * 201: "b"}, {"a" * 200: 101}),
+        ({str(number): "b" * 101 for number in range(250)}, dict.fromkeys(map(str, range(200)), 101)),
+        ({1: "b" * 101, "a": "b" * 101}, {"a": 101}),
+        ([("a", 1)], {}),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_how_much_of_metadata_is_kept(metadata, kept):
+    assert {name: len(value) for name, value in kept_entries(metadata).items()} == kept
+
+
+def test_nested_metadata_are_kept_five_deep_and_two_hundred_in_all():
+    deep = {"a": {"b": {"c": {"d": {"e": {"f": {}}}}}}}
+    wide = kept_entries({"a": list(range(150)), "b": list(range(150)), "c": {"d": 1}}, nested=True)
+
+    assert kept_entries(deep, nested=True) == {"a": {"b": {"c": {"d": {"e": {}}}}}}
+    assert (len(wide["a"]), len(wide["b"]), wide["c"]) == (150, 47, {})
+    assert kept_entries({"a": (1, [2, object()], None)}, nested=True) == {"a": [1, [2], None]}
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(1, 1), (1.5, 1.5), (np.float64(2), 2.0), (True, None), ("1", None), (None, None), (2**1023 - 1, 2**1023 - 1), (2**1023, None), (Colour.RED, None)],
+)  # fmt: skip
+def test_a_number_is_pythons_own(value, number):
+    assert (number_of(value), type(number_of(value))) == (number, type(number))
+
+
+def test_items_are_those_of_lists_and_of_what_a_program_hands_over():
+    assert [items_of(one) for one in ([1], (1,), {1}, deque([1]), {"a": 1}, "a", None)] == [[1]] * 4 + [None] * 3
+    assert (items_of(deque([1, 2]), 1), given_items(iter([1, 2, 3]), 2), given_items((1,))) == ([1], [1, 2], [1])
+    assert [given_items(one) for one in ("ab", b"ab", {"a": 1}, 3, None)] == [None] * 5
+    assert text_keyed({"a": 1, 2: 3, Colour.RED: 4, type("Own", (str,), {})("b"): 5}) == {"a": 1, "b": 5}
+
+
+def test_fields_are_replaced_where_an_object_keeps_them_in_its_dictionary():
+    page, slotted = Page("before"), dataclasses.make_dataclass("Slotted", ["a"], slots=True)(1)
+
+    assert (replace_field(page, "text", "after"), page.text) == (True, "after")
+    assert (replace_field(page, "other", 1), replace_field(slotted, "a", 2), slotted.a) == (False, False, 1)
+    assert (in_slot(slotted, "a"), in_slot(slotted, "b"), in_slot(page, "text")) == (1, None, None)
+    assert (has_plain_dict(Page), has_plain_dict(type(slotted)), has_plain_dict(int)) == (True, False, False)
+    assert not has_plain_dict(type("Own", (Page,), {"__getattribute__": refuse}))
+
+
+def test_the_size_of_plain_data_counts_what_is_there_twice_once():
+    text = "a" * 1000
+    whole = size_of(text)
+
+    assert (size_of([]), size_of(None), size_of(True), size_of(3), size_of([1, 2])) == (0, 0, 0, 64, 3 * 64)
+    assert size_of({"a": 1}) == 64 + 64 + size_of("a") + 64 + 64
+    assert (whole, size_of([text, text])) == (pytest.approx(1000, abs=100), 64 + whole)
+    assert size_of(State(text, [text])) == size_of(State("", [])) - size_of("") + whole + 64
 
 
 def test_attributes_are_read_from_slots_and_dictionaries_and_no_property_is_asked():
