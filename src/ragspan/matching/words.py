@@ -177,8 +177,9 @@ class WordIndex:
         return self.taken.count(1, position, position + length) * 10 <= length
 
     def is_open(self, position: int, end: int) -> bool:
-        """Whether none of these words is taken, and nothing was found between them."""
-        return not self.taken.count(1, position, end) and self.HOLE not in self.words[position:end]
+        """Whether these words are of one text, none of them is taken, and nothing was found between them."""
+        closed = {self.HOLE, self._BETWEEN}
+        return not self.taken.count(1, position, end) and closed.isdisjoint(self.words[position:end])
 
     def take(self, position: int, end: int) -> None:
         self.taken[position:end] = b"\x01" * (end - position)
