@@ -116,6 +116,9 @@ class InAnyOrder:
 class Captures:
     """A framework's handler with a sink of its own."""
 
+    seen: ClassVar[list[RagRecord]] = []
+    """The records that a test has looked at, for those who look at them whole."""
+
     def __init__(self, handler: type, sink: CollectingSink | None = None) -> None:
         self.sink = CollectingSink() if sink is None else sink
         self.handler: Any = handler(sink=self.sink)
@@ -123,7 +126,9 @@ class Captures:
     def records(self) -> list[RagRecord]:
         """The records of the requests that ended since the last call, in the order in which they began."""
         made = [capture.to_record() for capture in self.sink.take()]
-        return sorted((record for record in made if record is not None), key=lambda record: record.started_ns)
+        records = sorted((record for record in made if record is not None), key=lambda record: record.started_ns)
+        self.seen += records
+        return records
 
     def record(self) -> RagRecord:
         """The record of the only request."""

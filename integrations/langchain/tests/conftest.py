@@ -1,11 +1,29 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pytest
+from captures import Captures
 from lc_captures import ChainCaptures
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from traced_application import application, new_application  # noqa: F401 - fixtures
+from whole_records import WholeRecords
+
+WHOLE = WholeRecords(Path(__file__).with_name("whole_records.json"), "langchain-core")
+REPEATED = ("prompt", "framework", "question", "response")  # what the tests themselves look at
+WHOLE_IN = frozenset(
+    [
+        "test_step_records",
+        "test_agents",
+        "test_questions",
+        "test_calling",
+        "test_handler",
+        "test_chat_client",
+        "test_unfinished",
+        "test_resumed",
+    ]
+)  # where no threads take turns
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +65,13 @@ def openinference(application):  # noqa: F811 - the fixture
     yield instrumentor
     if instrumentor.is_instrumented_by_opentelemetry:
         instrumentor.uninstrument()
+
+
+@pytest.fixture(autouse=True)
+def whole_records(request):
+    """A test looks at a part of a record; of the rest nothing changes that nobody has read."""
+    Captures.seen.clear()
+    yield
+    if Captures.seen and request.path.stem in WHOLE_IN:
+        known, found = WHOLE.expected(f"{request.path.stem} {request.node.name}", Captures.seen, without=REPEATED)
+        assert found == known

@@ -13,8 +13,33 @@ from li_programs import ANSWER
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
 from traced_application import application, new_application  # noqa: F401 - fixtures
+from whole_records import WholeRecords
 
 from ragspan_llama_index import RagspanCallbackHandler
+
+WHOLE = WholeRecords(Path(__file__).with_name("whole_records.json"), "llama-index-core")
+REPEATED = ("prompt", "framework", "question", "response")  # what the tests themselves look at
+WHOLE_IN = frozenset(
+    [
+        "test_step_records",
+        "test_queries",
+        "test_chats",
+        "test_agents",
+        "test_sub_questions",
+        "test_synthesizers",
+        "test_routers",
+        "test_files_in_messages",
+        "test_generations",
+        "test_node_texts",
+        "test_given_contexts",
+        "test_agent_tools",
+        "test_chat_client",
+        "test_streams",
+        "test_unfinished_streams",
+        "test_failures",
+        "test_no_requests",
+    ]
+)  # where no threads take turns
 
 FRAMEWORK_WARNINGS = [
     "ignore:`langchain-community` is being sunset:DeprecationWarning",  # where installed, `Settings.embed_model` imports it
@@ -97,3 +122,13 @@ def handle():
     yield attach
     for handler in attached:
         handler.detach()
+
+
+@pytest.fixture(autouse=True)
+def whole_records(request):
+    """A test looks at a part of a record; of the rest nothing changes that nobody has read."""
+    Captures.seen.clear()
+    yield
+    if Captures.seen and request.path.stem in WHOLE_IN:
+        known, found = WHOLE.expected(f"{request.path.stem} {request.node.name}", Captures.seen, without=REPEATED)
+        assert found == known
