@@ -180,7 +180,7 @@ def test_how_much_is_copied_of_a_whole_payload(take, value, shape):
         ([[1]] * 2001, [[1]] * 2000),
         ({str(number): 1 for number in range(10_001)}, CUT),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:20],
 )
 def test_how_much_is_copied_of_a_step_whose_documents_matter(take, value, taken):
     assert take(value, whole=False) == taken
