@@ -16,8 +16,6 @@ WHOLE_IN = frozenset(
     [
         "test_step_records",
         "test_agents",
-        "test_questions",
-        "test_calling",
         "test_handler",
         "test_chat_client",
         "test_unfinished",
