@@ -31,3 +31,30 @@ def test_the_first_success_ends_the_pause(service):
     assert (service.remaining, service.refusals) == (0, 0)
     service.refused()
     assert service.remaining == 0.25
+
+
+@pytest.mark.parametrize(
+    ("tries", "draw", "pause"),
+    [
+        (1, 0.0, 1.0),
+        (2, 0.0, 2.0),
+        (1, 1.0, 0.5),
+        (4, 0.5, 6.0),
+        (5, 0.0, 16.0),
+        (6, 0.0, 30.0),
+        (6, 0.5, 22.5),
+        (9999, 0.0, 30.0),
+    ],
+)
+def test_a_pause_doubles_up_to_the_longest_and_chance_takes_up_to_half_of_it(tries, draw, pause):
+    assert backoff(tries, draw=lambda: draw) == pause
+    assert backoff(tries, first=2.0, longest=60.0, draw=lambda: draw) == 2 * pause
+
+
+def test_a_refusal_during_a_pause_has_no_effect(service, clock):
+    service.refused()
+    clock.advance(0.2)
+    service.refused()
+    assert (service.refusals, service.remaining) == (1, pytest.approx(0.05))
+    clock.advance(1)
+    assert service.remaining == 0

@@ -51,6 +51,35 @@ def test_a_limit_starts_full_and_lets_through_what_time_adds_and_what_was_owed_i
     assert (limit.will_allow(3), limit.will_allow(4)) == (True, False)
 
 
+def test_a_limit_is_spent_where_it_allows_no_request_and_dollars_where_none_is_left(clock):
+    requests, dollars = Limit(2.0, rate=0.5, clock=clock), Limit(1.0, rate=None, clock=clock)
+    assert (requests.is_spent, dollars.is_spent) == (False, False)
+    requests.settle(0.0, 1.0)
+    dollars.settle(0.0, 0.9)
+    assert (requests.is_spent, dollars.is_spent) == (False, False)
+    requests.settle(0.0, 0.1)
+    dollars.settle(0.0, 0.1)
+    assert (requests.is_spent, dollars.is_spent) == (True, True)
+    assert (dollars.allows(1e-10), dollars.allows(1e-8)) == (True, False)
+    clock.advance(0.2)
+    assert (requests.level, requests.is_spent) == (pytest.approx(1.0), False)
+    dollars.settle(5.0, 0.0)
+    assert dollars.level == 1.0, "what does not fit in is lost"
+
+
+def test_a_minutes_amount_comes_in_a_minute(clock):
+    tracker = BudgetTracker(Budget(requests_per_minute=6, tokens_per_minute=6000), clock=clock)
+    assert [denied(tracker) for _ in range(7)] == [None] * 6 + ["requests_per_minute"]
+    clock.advance(9.9)
+    assert denied(tracker) == "requests_per_minute"
+    clock.advance(0.1)
+    assert denied(tracker) is None
+    assert denied(tracker, Usage(requests=1, input_tokens=6001)) == "requests_per_minute"
+    clock.advance(60)
+    assert denied(tracker, Usage(requests=1, input_tokens=3000, output_tokens=3001)) == "tokens_per_minute"
+    assert denied(tracker, Usage(requests=1, input_tokens=3000, output_tokens=3000)) is None
+
+
 def test_the_first_day_begins_with_the_first_spending_and_holds_no_more_than_its_amount(clock):
     dollars = Limit(1.0, rate=None, clock=clock)
     clock.advance(DAY - 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragspan.application import configure
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, SpanAnchor
 from ragspan.tools.alerts import AlertEmitter
 
 LONG = "5 days " * 100
@@ -48,11 +50,57 @@ def test_an_alert_has_the_shares_and_answers_as_evidence(watch):
     assert alert.evidence[0]["finding"] == 'says "5", not "3"'
 
 
+@pytest.mark.parametrize(
+    ("passing", "failing", "told_after", "share", "usual"),
+    [
+        (290, 90, 10, 0.1, 0.0),  # as soon as there are two hundred answers before the latest hundred
+        (293, 90, 7, 0.07, 0.0),
+        (400, 90, 6, 0.06, 0.0),
+        (2500, 90, 6, 0.06, 0.0),
+    ],
+)
+def test_an_alert_comes_as_soon_as_chance_no_longer_explains_the_failures(
+    watch, passing, failing, told_after, share, usual
+):
+    watch(passing)
+    told = next(number for number in range(1, failing) if watch(1, every=1))
+    (alert,) = watch(0)
+
+    assert (told, alert.share, alert.usual) == (told_after, share, usual)
+    assert alert.by_metric == {"faithfulness": told}
+    assert len(alert.evidence) == min(told, 5)
+
+
+def test_fewer_failures_than_usual_are_told_and_answers_before_the_two_thousand_are_forgotten(watch):
+    watch(3000, every=1)
+    told = next(number for number in range(1, 90) if watch(1))
+    (alert,) = watch(0)
+
+    assert (told, alert.share, alert.usual) == (5, 0.95, 1.0)
+    assert alert.text == "ragspan: 95% of the latest 100 answers fail, usually 100% of 2,000 do (faithfulness 95)"
+
+
+def test_the_evidence_is_the_lowest_score_of_an_answer_with_its_trace(clock):
+    alerts = []
+    emitter = AlertEmitter(on_alert=alerts.append, clock=clock)
+    for number in range(460):
+        one = scored(number, FAIL if number > 400 else PASS)
+        lower = {"completeness": Score(value=0.05, threshold=0.5)} if number > 400 else {}
+        emitter.emit(replace(one, outcomes=one.outcomes | lower, span=SpanAnchor(trace_id=0xA1, span_id=number)))
+    emitter.flush(10)
+
+    first = alerts[0].evidence[0]
+    assert (first["metric"], first["score"], first["trace_id"]) == ("completeness", 0.05, f"{0xA1:032x}")
+    assert alerts[0].by_metric == {"faithfulness": 6, "completeness": 6}
+
+
 def test_there_is_one_alert_an_hour(watch, clock):
     watch(400, every=50)
     watch(300, every=2)
     assert len(watch(0)) == 1
-    clock.advance(3601)
+    clock.advance(3599)
+    assert len(watch(1, every=1)) == 1
+    clock.advance(1)
 
     assert len(watch(1, every=1)) == 2
 
