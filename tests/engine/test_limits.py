@@ -51,10 +51,10 @@ def test_where_no_thread_can_be_started_it_is_said_with_the_first_answer(endpoin
     lines = run(NO_THREADS, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
 
     said = lines[: lines.index("answered")]
-    [line] = [line for line in said if line.startswith("no thread can be started (can't start new thread)")]
+    [line] = [line for line in said if line.startswith("ragspan: no thread can be started (can't start new thread)")]
     assert line.endswith("see the limits of threads (ulimit -u, pids.max) and of memory")
     assert any("no span is exported: can't start new thread" in line for line in said) == bool(endpoint)
-    assert lines[-1].startswith("answers that are not scored, because the process ended: 3")
+    assert lines[-1].startswith("ragspan: answers that are not scored, because the process ended: 3")
 
 
 def test_what_waits_is_scored_once_there_are_threads_again():
@@ -84,6 +84,6 @@ def test_where_no_descriptor_is_left_there_is_a_line_and_no_traceback():
     """)
 
     assert [line for line in lines if "nothing is scored" in line] == [
-        "nothing is scored: Too many open files; see ulimit -n"
+        "ragspan: nothing is scored: Too many open files; see ulimit -n"
     ]
     assert lines[-1] == "3"
