@@ -112,6 +112,21 @@ def test_a_document_is_read_once_and_kept(take, log):
     assert log.kept[id(page)] == (page, ("page", "before"))
 
 
+def test_of_a_step_a_long_text_is_left_out_and_what_stands_beside_it_stays(take, log):
+    assert take({"context": "word " * 5000, "question": "When?"}, whole=False) == {
+        "context": OPAQUE,
+        "question": "When?",
+    }
+    assert list(log.texts.values()) == ["When?"]
+
+
+def test_a_list_that_holds_a_new_document_beside_known_ones_has_both(take):
+    known, new = Page("known"), Page("new")
+    take([known])
+
+    assert take([known, new]) == [("page", "known"), ("page", "new")]
+
+
 def test_names_of_fields_become_texts(take):
     assert take({"a": 1, 2: Page("text")}) == {"a": 1, "2": ("page", "text")}
 
