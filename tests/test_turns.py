@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ragspan.turns import enable_turns, give_turn
+from ragspan.turns import enable_turns, give_turn, with_turns
 
 
 @pytest.fixture
@@ -33,3 +33,14 @@ def test_others_get_a_turn_after_a_stretch_of_computing_and_not_before(pauses):
     give_turn()
     assert len(pauses) == 1
     assert 0 < pauses[0] < 0.001
+
+
+def test_others_get_a_turn_before_each_of_many_things(pauses):
+    enable_turns()
+    give_turn()
+    pauses.clear()
+
+    for _ in with_turns(range(3)):
+        compute()
+
+    assert len(pauses) == 2

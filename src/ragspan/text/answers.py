@@ -26,8 +26,11 @@ _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an
 _SIGN, _RAISED = re.compile(r"[^\w\s.,;'\"?!%$&+-]"), re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]")
 _RULES = ("---", "___")
 """Text without one of these has no marks: most answers need no further look."""
-_PIECE, _REACH, _WIDEST = 1_500, 900, 2_500
-"""Characters that are searched at once, and behind them of what begins in them; of lines of tables."""
+_PIECE, _REACH, _WIDEST = (
+    1_500,
+    900,
+    2_500,
+)  # characters searched at once, and those behind them; behind lines of tables
 _VISIBLE = re.compile(r"[^\n]")
 
 
@@ -43,6 +46,7 @@ def stated(answer: str) -> str:
         for find in _FINDERS:
             give_turn()
             text = _blanked(text, find(text))
+        text = _blanked(text, (mark.span() for mark in _matches(_LINE_MARKS, text, _WIDEST)))
     return _without_phrases(text) + answer[MAX_CHARACTERS:]
 
 
@@ -114,11 +118,6 @@ _LINE_MARKS = re.compile(
 )
 """What opens and closes code, marks of a quotation ("> 30 days" says more than), headings without a number, rules, and a table's row
 of names with the rule below it."""
-
-
-def _marks_of_lines(text: str) -> Iterator[tuple[int, int]]:
-    return (mark.span() for mark in _matches(_LINE_MARKS, text, _WIDEST))
-
 
 # Where an answer says where its facts come from
 
@@ -224,7 +223,7 @@ def _citations(text: str) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in _matches(pattern, text))
 
 
-_FINDERS: Final = (_thoughts, _sources, _citations, _marks_of_lines)
+_FINDERS: Final = (_thoughts, _sources, _citations)
 
 # Sentences
 

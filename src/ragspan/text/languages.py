@@ -119,15 +119,10 @@ def _signs(piece: re.Match[str]) -> list[str]:
     """A piece of a run of signs; of Han and kana each sign as well, which is found where a pair is not."""
     if piece.lastgroup == "whole":
         return [piece[0]]
-    if not _HAN.match(piece[0]):
-        return _pairs(piece[0])
+    if not _HAN.match(piece[0]):  # pairs of neighbouring signs, each a letter with its marks
+        signs: list[str] = _CLUSTER.findall(piece[0]) or [piece[0]]
+        return signs if len(signs) == 1 else [one + other for one, other in pairwise(signs)]
     return [part for at, sign in enumerate(piece[0]) for part in (sign, piece[0][at : at + 2]) if part][:-1]
-
-
-def _pairs(part: str) -> list[str]:
-    """The pairs of neighbouring signs, each a letter with its marks; a single sign as it is."""
-    signs: list[str] = _CLUSTER.findall(part) or [part]
-    return signs if len(signs) == 1 else [one + other for one, other in pairwise(signs)]
 
 
 def _common(code: str) -> frozenset[str]:

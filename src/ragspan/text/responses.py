@@ -13,7 +13,6 @@ from ragspan.text.languages import language as language_of
 from ragspan.text.limits import characters_read
 from ragspan.text.refusals import may_refuse, refuses
 from ragspan.text.sentences import Sentence, read_sentence, split_sentences
-from ragspan.turns import give_turn
 
 MAX_CHARACTERS = 30_000  # characters of a response that are read
 MAX_CLAIMS = 400  # sentences of a response that are scored, the first ones
@@ -33,10 +32,7 @@ def read_claims(response: str, language: Language = ENGLISH) -> tuple[Sentence, 
 
 def _tidy(said: str) -> str:
     """What an answer states without the gaps that left-out parts leave, which may hide where a sentence ends: "U.S [1]. and"."""
-    for gap, instead in ((_GAP, " "), (_SPACE_BEFORE_STOP, r"\1")) if "  " in said or not said.isprintable() else ():
-        give_turn()
-        said = gap.sub(instead, said)
-    return said
+    return _SPACE_BEFORE_STOP.sub(r"\1", _GAP.sub(" ", said)) if "  " in said or not said.isprintable() else said
 
 
 def is_refusal(response: str) -> bool:

@@ -57,14 +57,6 @@ class SentenceReader(dict[str, str]):
         self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
-    def ends_in(self, text: str) -> re.Pattern[str]:
-        """An expression for the ends of a text's sentences, with what is left out before the next one.
-
-        Where a text has full stops alone, they are found without a look at each character.
-        """
-        is_plain = text.isascii() and not any(map(text.__contains__, "!?\n"))
-        return _ends_in(self._language, "." if is_plain else _STOPS)
-
     def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
         """Those of some `readable` sentences that have content, with their content keys."""
         found, read = [], self.__getitem__
@@ -173,7 +165,9 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
     markers = _AT_BEGINNING.match(text)
     start = markers.end() if markers else 0
-    for stop in chain(reader(language).ends_in(text).finditer(text, start), [None]):
+    # Where a text has full stops alone, they are found without a look at each character.
+    is_plain = text.isascii() and not any(map(text.__contains__, "!?\n"))
+    for stop in chain(_ends_in(language, "." if is_plain else _STOPS).finditer(text, start), [None]):
         give_turn()
         bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (

@@ -52,6 +52,9 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     ("Water boils at 100 degrees Celsius.", "Water boils at 100 °F.", "100 °F", "100 degrees Celsius"),
     ("The film about pumps lasts 60 minutes.", "The film about pumps lasts 64 minutes.", "64 minutes", "60 minutes"),
     ('{"name": "Blue Door", "OutdoorSeating": false}', "Blue Door has outdoor seating.", "Blue Door has outdoor seating", "Outdoor Seating: false"),
+    ("Gift cards are valid for three years. They cannot be returned.", "Gift cards can be returned.", "can be returned", "They cannot be returned"),
+    ("Standard shipping takes 5 days and costs $4.99. Express shipping takes 1 day and costs $14.99.", "Standard shipping costs $14.99.", "$14.99", "$4.99"),
+    ("Error E7 means that the tank is empty.", "Error E9 means that the tank is empty.", "E9", "E7"),
     ("Il biglietto intero costa 14 euro.", "Il biglietto intero costa 18 euro.", "18 euro", "14 euro"),
     ("Eine Kündigung per E-Mail ist nicht möglich.", "Eine Kündigung per E-Mail ist möglich.", "ist möglich", "nicht möglich"),
 ]  # fmt: skip
@@ -119,6 +122,8 @@ RIGHT = [  # the context, and a right response that once was taken for a wrong o
     ("The manager assigns tasks to employees.", "Employees get tasks assigned to them by the manager."),
     ("Refunds are sent to customers within 10 days.", "Customers will receive their refunds within 10 days."),
     ("Keep the water at 25 °C.", "Keep the water at 77 degrees Fahrenheit."),
+    ("Children may swim only when accompanied by an adult.", "Children may not swim without an adult."),
+    ("The parcel weighs 3 pounds 5 ounces.", "The parcel weighs 3 lb 5 oz."),
     ("The trip is 48 km long.", "The trip is 30 miles long."),
     ("The notice period is three months.", "The notice period is 90 days."),
     ("It was signed on March 14, 2026 in Oslo.", "It was signed on 14/03/2026."),

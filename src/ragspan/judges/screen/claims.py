@@ -7,7 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ragspan.judges.screen.contexts import BEST, Index, Near
-from ragspan.judges.screen.facts import DATES, Facts, english, same
+from ragspan.judges.screen.facts import Facts, english, same
 from ragspan.judges.screen.flags import Flag, clear_flags
 from ragspan.text.keys import content_of, is_number, key
 from ragspan.text.languages import Language
@@ -22,7 +22,6 @@ _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in gr
 _HOURS = re.compile(r"(?<![\d:.])(\d{1,2}) ?[-\u2013] ?(\d{1,2})(?![\d:]|\.\d)")  # "Sat 10-14"
 _SHORT = 2  # digits of an hour, and of a year without its century
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
-_MOST_PLACES = 8  # sentences with a number that are looked through for what it measures
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
 
 
@@ -109,13 +108,9 @@ class Claim:
         if not numbers:
             return frozenset()
         found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
-        keys = {
-            place: there for place in self.resting if (there := self.index.sentences[place])
-        }  # none between contexts
-        known = english()
-        for number in [
-            one for one in numbers if f"{one}s" in self.sentence.text
-        ]:  # "the 1980s", "the 80s", "the 1800s"
+        places = filter(self.index.sentences.__getitem__, self.resting)  # none between contexts
+        keys, known = {place: self.index.sentences[place] for place in places}, english()
+        for number in (one for one in numbers if f"{one}s" in self.sentence.text):  # "the 1980s", "the 80s"
             century, is_whole = number[:-_SHORT], number.endswith("00")
             has_century = century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]
             years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
@@ -139,21 +134,3 @@ class Claim:
                 held = self.index.facts(place).quantities
                 found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))
         return frozenset(found & numbers)
-
-    @Lazy
-    def elsewhere(self) -> frozenset[str]:
-        """The numbers that stand in contexts, but measure or count something else there: "14 days" beside "a 14-inch display"."""
-        found = set[str]()
-        for ours in self.facts.quantities if self.is_english else ():
-            if not ours.kind or ours.kind in DATES or ours.raw in self.response.question or not self.index[ours.raw]:
-                continue
-            places = [*self.closest, *self.index.closest({ours.raw}, _MOST_PLACES)]
-            others = [other for place in places for other in self.index.facts(place).quantities]
-            if any(same(ours, one) and (one.kind or not one.nouns or one.nouns & self.content) for one in others):
-                continue
-            # Nor the difference of two, or the half of one.
-            values = {one.value for one in others if one.kind == ours.kind}
-            halves = 0.5 if any("0.5" in self.index.sentences[place] for place in places) else 1
-            made = {abs(one - other) for one in values for other in values} | {one * halves for one in values}
-            found |= {ours.raw} if ours.value not in made else set()
-        return frozenset(found)

@@ -130,8 +130,7 @@ class Facts:
         self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
-        # What is "not possible without" something is possible with it.
-        is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)
+        is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)  # "not without"
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before
 

@@ -64,7 +64,9 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
             stack.extend((names, child) for child in reversed(item))
         else:
             truth = _TRUTHS.get(item.strip().lower(), item) if isinstance(item, str) else item
-            words = [word for name in names for word in _spellings(name)]
+            words = list[str]()
+            for own in (_CAMEL.sub(" ", name).split() for name in names):
+                words += [*own, *(one + other for one, other in pairwise(own))]  # as people may join them: "Wi Fi WiFi"
             said = [*words, ":", truth] if isinstance(truth, str) else words if truth else ["no", *words]
             statement = "" if truth is None else " ".join(said)
             room -= len(statement)
@@ -74,12 +76,6 @@ def read_structure(text: str) -> tuple[list[str], list[Flag]] | None:
                 shown = f"{name}: {'null' if truth is None else str(truth).lower()}"
                 flags.append(Flag(" ".join(tokens(name)).lower(), truth is True, shown, held))
     return statements, flags
-
-
-def _spellings(name: str) -> list[str]:
-    """A key's words, and two neighbours also as one, as people may join them: "Wi Fi WiFi"."""
-    words = _CAMEL.sub(" ", name).split()
-    return [*words, *(one + other for one, other in pairwise(words))]
 
 
 def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list[tuple[frozenset[str], Flag]]:
@@ -104,9 +100,11 @@ def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list
 
 def find_conflict(facts: Facts, flags: Sequence[tuple[frozenset[str], Flag]]) -> Flag | None:
     """The first flag of which the sentence says the opposite."""
-    clauses = [
-        (clause, frozenset(facts.keys[clause.start : clause.end]), _forms(facts, clause)) for clause in facts.clauses
-    ]
+    clauses: list[tuple[Clause, frozenset[str], dict[str, int]]] = []
+    for clause in facts.clauses:
+        written = [word.lower() for word in facts.words[clause.start : clause.end]]
+        forms = {form: at + 1 for at, word in enumerate(written) for form in (word, "".join(written[at : at + 2]))}
+        clauses.append((clause, frozenset(facts.keys[clause.start : clause.end]), forms))
     for words, flag in with_turns(flags):
         joined = flag.name.replace(" ", "")
         for clause, said, forms in clauses:
@@ -117,12 +115,6 @@ def find_conflict(facts: Facts, flags: Sequence[tuple[frozenset[str], Flag]]) ->
             if end and _says(facts, clause, end) is (not flag.holds):
                 return flag
     return None
-
-
-def _forms(facts: Facts, clause: Clause) -> dict[str, int]:
-    """Where the words of a clause end, as they are written, and two neighbours as one that begin there: the last of each."""
-    written = [word.lower() for word in facts.words[clause.start : clause.end]]
-    return {form: at + 1 for at, word in enumerate(written) for form in (word, "".join(written[at : at + 2]))}
 
 
 def _says(facts: Facts, clause: Clause, end: int) -> bool | None:

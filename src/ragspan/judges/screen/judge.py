@@ -15,7 +15,6 @@ from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
 from ragspan.text.keys import content_of
-from ragspan.turns import with_turns
 
 _NOT_THERE = 0.5
 _SURE = 0.6
@@ -160,5 +159,5 @@ def _ratings(shares: Sequence[float], words: str, values: Sequence[float] | None
     """One for each context, by its share if there are no values."""
     return [
         ContextRating(index=index, value=value, explanation=words.format(share))
-        for index, (share, value) in enumerate(with_turns(zip(shares, values or shares, strict=True)))
+        for index, (share, value) in enumerate(zip(shares, values or shares, strict=True))
     ]

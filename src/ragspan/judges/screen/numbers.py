@@ -33,7 +33,7 @@ _EQUATION = re.compile(
 def find_absent_number(claim: Claim) -> Finding | None:
     """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
     for at, key in enumerate(claim.keys):
-        if not is_number(key) or key in claim.restated or not (key in claim.absent or key in claim.elsewhere):
+        if not is_number(key) or key in claim.restated or key not in claim.absent:
             continue
         quantities = claim.facts.quantities if claim.is_english else ()
         ours = next((one for one in quantities if one.raw == key and one.kind), None)
@@ -41,10 +41,11 @@ def find_absent_number(claim: Claim) -> Finding | None:
             for other in claim.index.facts(place).quantities:
                 if ours and other.kind == ours.kind:
                     return Finding(kind="number", response=ours.text, context=other.text, place=place)
-        if key in claim.absent and _TWO_DIGITS.match(claim.words[at]):
+        if _TWO_DIGITS.match(claim.words[at]):
             follows = is_content("".join(claim.keys[at + 1 : at + 2]) or "the")
-            written = [f"{claim.words[at]}{mark}{claim.words[at + 1]}" for mark in (" ", "-", "")] if follows else []
-            written = [f"{claim.words[at - 1]}{claim.words[at]}", *written] if at else written  # "F14"
+            before, number = "".join(claim.words[max(0, at - 1) : at]), claim.words[at]
+            written = [f"{before}{number}"] if "" < before < "\u2e80" else []  # "F14"; not of Chinese
+            written += [f"{number}{mark}{claim.words[at + 1]}" for mark in (" ", "-", "")] if follows else []
             words = next((one for one in written if one in claim.sentence.text), claim.words[at])
             return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
     return None
@@ -86,7 +87,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
             words = around.intersection(near.facts.keys_of_part(part))
             reached |= words
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
-            held += [words] if any(_says(other, quantity) for other in there) else []
+            held += [(near.place, words, reached)] if any(_says(other, quantity) for other in there) else []
             # A number that stands elsewhere may be asked about, or computed.
             may_follow = quantity.raw in claim.response.question or not _FACTORS.keys().isdisjoint(near.facts.keys)
             is_clear = not (may_follow and claim.index[quantity.raw]) or around <= reached
@@ -96,7 +97,8 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
                 parts.append((words, reached, rivals, near.place))
     best: tuple[tuple[int, bool], Quantity, int] | None = None
     for words, reached, rivals, place in parts:
-        if rivals and all(words - own and own <= reached for own in held):
+        others = ((words - own and own <= reached) or (at != place and both < reached) for at, own, both in held)
+        if rivals and all(others):
             other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
             fits = len(words), bool(other.nouns & quantity.nouns)
             if best is None or fits > best[0]:

@@ -6,7 +6,8 @@ from ragspan.judges.judge_protocols import Verdict
 from ragspan.judges.screen.analysis import Analysis
 from ragspan.judges.screen.claims import Finding
 from ragspan.judges.screen.grading import UNRELATED, Grade
-from ragspan.text.sentences import reader
+from ragspan.text.keys import content_of
+from ragspan.text.sentences import read_sentence
 from ragspan.turns import give_turn
 
 _LONGEST_QUOTE = 160
@@ -38,7 +39,7 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
     if grade.declines_rightly:
         return f"It declines, and {UNRELATED}."
     if verdict == "unsupported":
-        places = analysis.index.closest(_words_of(grade.sentence, analysis))
+        places = analysis.index.closest(content_of(read_sentence(grade.sentence, analysis.language).keys))
         text = next((analysis.index.texts[place] for place in places), None)
         closest = f"what comes closest is {quoted(text)}" if text else "no context has a word of it"
         return f"The response says {said}, and {closest}."
@@ -65,15 +66,9 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
             # Amounts are compared in one form, and quoted in theirs.
             theirs = f"{theirs} in {text}" if found.context in text else text
         return f"The response says {ours}, but {name} says {theirs}."
-    if text and found.kind == "number":
-        return f"The response says {ours}, which stands elsewhere: {name} says {text}."
-    words = _words_of(sentence, analysis) if text else frozenset()
+    words = content_of(read_sentence(sentence, analysis.language).keys) if text else frozenset()
     is_close = found.place is not None and len(words.intersection(analysis.index.sentences[found.place])) > 1
     return f"The response says {ours}, which stands in no context.{is_close * f' What comes closest is in {name}: {text}.'}"
-
-
-def _words_of(sentence: str, analysis: Analysis) -> frozenset[str]:
-    return frozenset(key for _, keys in reader(analysis.language).with_content([sentence]) for key in keys)
 
 
 def _name_of(index: int, analysis: Analysis) -> str:
