@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import pytest
+from whole_records import WholeRecords
 
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm import EndpointCapabilities, LLMJudge
@@ -37,15 +40,34 @@ class ScriptedClient:
         return [prompt[prompt.index("<<<end of response") :].partition("\n")[2] for prompt in self.prompts]
 
 
+WHOLE = WholeRecords(Path(__file__).with_name("whole_requests.json"))
+CODE = re.compile(r"\b[0-9a-f]{20}\b")
+
+
 @pytest.fixture
-def scripted():
-    """Makes a judge over a client with a script; gives both."""
+def scripted(request):
+    """Makes a judge over a client with a script; gives both. All that it asks, but for the rules and the material, is known."""
+    clients = []
 
     def make(*answers, choices=True, **options):
-        client = ScriptedClient(*answers, choices=choices)
-        return LLMJudge(client, name="scripted", **options), client
+        clients.append(ScriptedClient(*answers, choices=choices))
+        return LLMJudge(clients[-1], name="scripted", **options), clients[-1]
 
-    return make
+    yield make
+    asked = [
+        [
+            CODE.sub("code", task),
+            request["n"],
+            request["temperature"],
+            sorted(request["schema"]["properties"]["answer"].get("properties", ())),
+        ]
+        for client in clients
+        for task, request in zip(client.tasks, client.requests, strict=True)
+        if len(task) < 2000
+    ]
+    if request.path.stem != "test_attacks":  # which has its own ways with requests
+        known, found = WHOLE.told(f"{request.path.stem} {request.node.name}", asked)
+        assert found == known
 
 
 @pytest.fixture
