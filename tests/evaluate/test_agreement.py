@@ -37,3 +37,28 @@ def test_balanced_accuracy_weighs_both_labels_alike():
 
     assert found.value == pytest.approx((0.9 + 0.5) / 2)
     assert found.lower < 0.5 < 0.85 < found.upper
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "figures"),
+    [
+        ([0.9, 0.8], [0.1], [(1.0, 0.2065, 1.0), (1.0, 0.4847, 1.0)]),
+        ([0.9, 0.4, 0.6], [0.5, 0.6], [(0.5833, 0.125, 0.9321), (0.3333, 0.1038, 0.6891)]),
+        (
+            [at / 20 for at in range(8, 20)],
+            [at / 20 for at in range(10)],
+            [(0.9833, 0.9006, 0.9974), (0.9167, 0.7191, 0.9765)],
+        ),
+        ([0.5] * 12, [0.5] * 12, [(0.5, 0.2538, 0.7462), (0.5, 0.3788, 0.6212)]),
+        ([0.9] * 10, [0.1] * 10, [(1.0, 0.7225, 1.0), (1.0, 0.8038, 1.0)]),
+    ],
+)
+def test_the_figures_with_their_intervals(good, bad, figures):
+    ranked = auroc(good, bad)
+    right = balanced_accuracy([value >= 0.5 for value in good], [value < 0.5 for value in bad])
+
+    assert [*map(shown, (ranked, right))] == figures
+
+
+def shown(figure):
+    return (round(figure.value, 4), round(figure.lower, 4), round(figure.upper, 4))
