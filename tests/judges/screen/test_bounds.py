@@ -101,3 +101,20 @@ def test_the_score_says_how_much_was_read():
     read = outcomes_of(record)["context_adherence"].details["read"]
     assert read == pytest.approx(1 / 7, abs=0.001)
     assert "read" not in outcomes_of(whole)["context_adherence"].details
+
+
+@pytest.mark.parametrize(
+    ("changes", "read"),
+    [
+        ({"contexts": ["a" * 80_000]}, 1),
+        ({"contexts": ["a" * 100_000]}, 80_001 / 100_001),
+        ({"contexts": ["a" * 10] * 1_250}, 10_001 / 12_501),
+        ({"response": "a" * 40_000, "contexts": ["b"]}, 30_001 / 40_001),
+        ({"question": "a" * 25_000, "contexts": ["b"]}, 20_002 / 25_002),
+        ({"response": "", "contexts": []}, 1),
+    ],
+)
+def test_the_bounds_of_a_record(changes, read):
+    record = RagRecord(**({"question": None, "response": "r"} | changes))
+
+    assert OverlapJudge().share_read(record) == pytest.approx(read, abs=1e-9)
