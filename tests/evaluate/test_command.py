@@ -202,3 +202,28 @@ def test_where_nobody_used_the_name_of_a_label_those_that_there_are_are_listed(c
     done = command("labels", "pull", "phoenix", "--project", "p", "--name", "corect", "-o", tmp_path / "labels.jsonl")
 
     assert "no answer has a label 'corect' that a person gave; there are: 'correct'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("opinions", "label"),
+    [
+        ([("correct", "Good ", None)], "pass"),
+        ([("correct", "bad", 1.0)], "fail"),
+        ([("correct", "perhaps", 0.5)], "pass"),
+        ([("correct", None, 0.49)], "fail"),
+        ([("correct", "good", None), ("correct", "bad", None)], "fail"),  # the last word counts
+        ([("correct", "perhaps", None)], None),
+        ([("tone", "good", None)], None),
+    ],
+)
+def test_what_people_said_of_an_answer_becomes_a_label(tmp_path, opinions, label):
+    record = RagRecord(question="q", contexts=["c"], response="r", record_id="r-1")
+    said = [StoredScore(metric=metric, label=word, value=value) for metric, word, value in opinions]
+    written, unclear, names = sources.write_labels(
+        tmp_path / "l.jsonl", "correct", iter([StoredAnswer(record=record, opinions=said)] * 2)
+    )
+
+    rows = [json.loads(line) for line in (tmp_path / "l.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["record_id"], row["label"]) for row in rows] == ([("r-1", label)] * 2 if label else [])
+    assert (written, unclear) == (2 * bool(label), 2 * (label is None and opinions[0][0] == "correct"))
+    assert names == [opinions[0][0]]

@@ -227,3 +227,15 @@ def test_a_model_that_failed_is_not_behind_an_answer():
     log.says(ANSWER, f"{PUMP}\n{QUESTION}\nGo on:\n{begun}")
 
     assert log.answers(ANSWER).contexts == [PUMP]
+
+
+@pytest.mark.parametrize(("words", "why"), [(7, None), (8, "unmarked_text")])
+@pytest.mark.parametrize("role", ["tool", "human", "system"])
+def test_eight_words_that_nothing_explains_may_be_a_document(role, words, why):
+    log = WrittenLog()
+    log.searches(PUMP)
+    log.says(
+        ANSWER, [PayloadMessage("human", QUESTION), PayloadMessage(role, " ".join(f"word{at}" for at in range(words)))]
+    )
+
+    assert log.ends(ANSWER).contexts_unknown == why

@@ -193,3 +193,13 @@ def test_without_prompts_it_is_not_known_which_documents_a_model_was_given() -> 
 
     assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "unseen_prompt", False)
     assert [context.text for context in record.retrievals[0].contexts] == list(PASSAGES)
+
+
+@pytest.mark.parametrize("said", [[SEARCH, MODEL], [SEARCH, span(3, 1, "chat")], [MODEL]])
+def test_a_request_whose_span_does_not_say_the_question_was_asked_what_its_first_step_was(
+    said: list[TracedSpan],
+) -> None:
+    bare = span(1, None, "invoke_agent", gen_ai__agent__name="helpdesk")
+
+    assert only([bare, *said]).question in {QUESTION, f"{PASSAGES[0]} {QUESTION}"}
+    assert records_of([bare, span(3, 1, "chat")]) == [] or only([bare, span(3, 1, "chat")]).question is None

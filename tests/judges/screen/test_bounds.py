@@ -12,6 +12,7 @@ from processor import seconds_of
 
 from ragspan.judges import OverlapJudge
 from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS
+from ragspan.judges.screen.wording import quoted
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,
@@ -118,3 +119,18 @@ def test_the_bounds_of_a_record(changes, read):
     record = RagRecord(**({"question": None, "response": "r"} | changes))
 
     assert OverlapJudge().share_read(record) == pytest.approx(read, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a  b.", '"a b"'),
+        ("a...", '"a..."'),
+        ("a" * 159 + ".", f'"{"a" * 159}"'),
+        ("ab " * 53 + "c", f'"{"ab " * 53}c"'),
+        ("ab " * 53 + "cd", f'"{("ab " * 53).strip()}..."'),
+    ],
+    ids=len,
+)
+def test_a_quotation_is_one_line_of_160_characters_at_most(text, shown):
+    assert quoted(text) == shown
