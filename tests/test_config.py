@@ -1,4 +1,6 @@
+import dataclasses
 import logging
+import pkgutil
 
 import pytest
 
@@ -105,3 +107,33 @@ def test_the_switch_is_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
 
     assert not is_enabled()
+
+
+OPTIONS = {
+    "ragspan.config:Settings": {"judge_polls": 3, "sample_rate": 1.0, "concurrency": 16, "queue_size": 2048, "metric_timeout": 60.0, "exit_timeout": 10.0},
+    "ragspan.judges:SmallJudge": {"timeout": 60.0, "max_retries": 2, "max_context_chars": 60_000},
+    "ragspan.metrics:ContextAdherence": {"threshold": 0.5, "polls": 3},
+    "ragspan.metrics:Completeness": {"threshold": 0.5, "polls": 3},
+    "ragspan.metrics:AnswerRelevance": {"threshold": 0.5, "polls": 3},
+    "ragspan.metrics:Faithfulness": {"threshold": 0.8},
+    "ragspan.metrics:CitationCorrectness": {"threshold": 0.8},
+    "ragspan.metrics:ContextUtilization": {"threshold": 0.5},
+    "ragspan.metrics:ContextRelevance": {"threshold": 0.5},
+    "ragspan.metrics:ChunkAttribution": {"threshold": 0.2},
+    "ragspan.metrics:ChunkUtilization": {"threshold": 0.1},
+    "ragspan.telemetry:OTelEmitter": {"score_wait": 10.0},
+    "ragspan.tools:DeliveryOptions": {"queue_bytes": 16 * 2**20, "batch_size": 100, "linger": 1.0, "retry_window": 600.0},
+    "ragspan.tools.spans:SPAN_DELIVERY": {"queue_bytes": 64 * 2**20, "batch_size": 512, "linger": 0.0, "retry_window": 600.0},
+    **{f"ragspan.tools.{name.lower()}:{name}Emitter": {"timeout": 30.0} for name in ("Datadog", "Langfuse", "LangSmith", "MLflow", "Phoenix")},
+    "ragspan_nats.settings:WorkerOptions": {"concurrency": 16, "ack_wait": 30.0, "max_deliveries": 5, "drain_timeout": 25.0, "export_retry_timeout": 600.0},
+    "ragspan_receiver.traces:BufferLimits": {"quiet": 2.0, "deadline": 30.0, "max_bytes": 256 * 2**20, "max_traces": 100_000, "max_trace_spans": 10_000, "max_trace_bytes": 16 * 2**20},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "defaults"), OPTIONS.items(), ids=OPTIONS)
+def test_a_number_that_nobody_sets_is_what_it_was(place, defaults):
+    options = pkgutil.resolve_name(place)
+    of_class = isinstance(options, type)
+    found = {one.name: one.default if of_class else getattr(options, one.name) for one in dataclasses.fields(options)}
+
+    assert {name: value for name, value in found.items() if type(value) in {int, float}} == defaults
