@@ -13,7 +13,7 @@ from ragspan import RagRecord, ScoringEngine
 from ragspan.cli import app
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeShare, JudgeWhen, facts_of
+from ragspan.judge_when import JudgeWhen, facts_of
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import Generation
@@ -138,29 +138,6 @@ def test_what_an_answer_lacks_equals_nothing():
 )
 def test_statements_have_rates_of_their_metrics(text, rates, metrics):
     assert (JudgeWhen(text).rates, JudgeWhen(text).metrics) == (rates, metrics)
-
-
-@pytest.mark.parametrize(
-    ("value", "total", "random", "doubtful"),
-    [
-        (0.2, 0.2, 0.05, 0.15 / 0.95),
-        ("0.2:0.1", 0.2, 0.1, 0.1 / 0.9),
-        (1, 1, 0.25, 1),
-        ("1:1", 1, 1, 0),
-        ("0.5:0", 0.5, 0, 0.5),
-    ],
-)
-def test_a_share_is_of_the_doubtful_and_of_chance(value, total, random, doubtful):
-    share = JudgeShare.of(value)
-
-    assert (share.total, share.random, share.doubtful) == pytest.approx((total, random, doubtful))
-    assert JudgeShare.of(str(share)) == share
-
-
-@pytest.mark.parametrize("value", [0, -0.1, 1.01, "0.2:0.3", "0.2:-0.1", "much", "", ":", None])
-def test_no_share_is_an_error(value):
-    with pytest.raises(ConfigurationError, match="a share above 0, up to 1, such as"):
-        JudgeShare.of(value)
 
 
 async def scored(when, judge=None, **changes):

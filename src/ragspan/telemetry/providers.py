@@ -235,7 +235,7 @@ flush_as_well = _retrying.add
 
 def spans_waiting() -> int:
     """How many spans those exporters keep."""
-    return sum(exporter.stats().waiting for exporter in list(_retrying))
+    return sum(exporter.stats().waiting for exporter in list(_retrying) if hasattr(exporter, "stats"))
 
 
 def flush_spans(timeout: float) -> bool:
