@@ -31,6 +31,7 @@ RIGHT = [
     ("How do visitors come?", "30% of the visitors come by train.", "The other 70% of the visitors come by car."),
     ("How long does it take?", "The trip takes 2 hours and 15 minutes.", "It takes 135 minutes."),
     ("How long?", "The film takes 2 hours.", "It takes about 120 minutes."),
+    ("When?", "Support is reached by chat around the clock.", "Through the chat, which runs 24 hours a day."),
     ("What does it weigh?", "It weighs 2 kg.", "About 2000 grams."),
     ("How long?", "The trial lasts 14 days.", "About two weeks."),
     ("How warm?", "Keep the room at 25 °C.", "About 77 °F."),

@@ -107,7 +107,8 @@ class Claim:
         numbers = {key for key in self.absent if is_number(key)}
         if not numbers:
             return frozenset()
-        found = {"24", "7"} if "24/7" in self.sentence.text else set[str]()  # which stands for "around the clock"
+        all_day = "24/7" in self.sentence.text or ("24 hours" in self.sentence.text and self.index["clock"])
+        found = {"24", "7"} if all_day else set[str]()  # "around the clock"
         places = filter(self.index.sentences.__getitem__, self.resting)  # none between contexts
         keys, known = {place: self.index.sentences[place] for place in places}, english()
         for number in (one for one in numbers if f"{one}s" in self.sentence.text):  # "the 1980s", "the 80s"
