@@ -141,9 +141,8 @@ def find_wrong_equation(claim: Claim) -> Finding | None:
             factors = re.split(r"\s?([*/x\u00d7\u00f7\u00b7])\s?", f"1*{term.strip()}")
             powers = [-1 if mark in "/\u00f7" else 1 for mark in factors[1::2]]
             numbers = zip(map(float, factors[2::2]), powers, strict=True)
-            value += (1 if sign in {"", "+"} else -1) * math.prod(
-                number**power if number else 0 for number, power in numbers
-            )
+            product = math.prod(number**power if number else 0 for number, power in numbers)
+            value += product if sign in {"", "+"} else -product
         if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[2] else 0.0051):
             return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
     return None
