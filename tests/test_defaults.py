@@ -138,3 +138,25 @@ def test_a_broker_without_the_package_for_it_is_an_error_that_names_the_package(
         defaults.sink_from(Settings(sink="nats://broker:4222"))
 
     assert "none" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "exporter", "message"),
+    [
+        ({"enabled": False, "emitters": ("console",)}, None, "a worker would have nothing to do"),
+        ({"emitters": ("otel",)}, None, "no exporter of spans is configured"),
+        ({"emitters": ("otel",), "spans": "scores"}, None, "no exporter of spans is configured"),
+        ({"emitters": ("otel", "langfuse")}, None, "no exporter of spans is configured"),
+        ({"emitters": ("otel", "langfuse"), "spans": "scores"}, None, None),
+        ({"emitters": ("console",)}, None, None),
+        ({"emitters": ("otel",)}, "http://127.0.0.1:9", None),
+    ],
+)
+def test_a_worker_needs_somewhere_to_send_its_scores(monkeypatch, settings, exporter, message):
+    if exporter:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", exporter)
+    if message is None:
+        defaults.check_worker(Settings(**settings))
+    else:
+        with pytest.raises(ConfigurationError, match=message):
+            defaults.check_worker(Settings(**settings))

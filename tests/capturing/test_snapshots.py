@@ -312,6 +312,7 @@ def test_nested_metadata_are_kept_five_deep_and_two_hundred_in_all():
     assert kept_entries(deep, nested=True) == {"a": {"b": {"c": {"d": {"e": {}}}}}}
     assert (len(wide["a"]), len(wide["b"]), wide["c"]) == (150, 47, {})
     assert kept_entries({"a": (1, [2, object()], None)}, nested=True) == {"a": [1, [2], None]}
+    assert kept_entries({"a": [[[[[[1]]]]]]}, nested=True) == {"a": [[[[[]]]]]}
 
 
 @pytest.mark.parametrize(

@@ -109,3 +109,26 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
     assert "[red]q[/red]" in shown
     assert "[bold]x" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        (
+            NotApplicable(reason="cannot_tell", detail="whether 1 of 2 claims"),
+            "-    cannot_tell: whether 1 of 2 claims",
+        ),
+        (NotApplicable(reason="no_contexts"), "-    no_contexts"),
+        (MetricFailure(error_type="RateLimit", message="secret", status=429), "-    RateLimit (HTTP 429)"),
+        (MetricFailure(error_type="timeout", message="secret"), "-    timeout"),
+        (Score(value=0.994, threshold=0.5, explanation=f"{'a' * 120}. And more."), f"0.99 pass  {'a' * 99}…"),
+        (Score(value=0.1, threshold=0.5, explanation="a" * 401), f"0.10 fail  {'a' * 399}…"),
+        (Score(value=0.5, explanation="First. Second."), "0.50   First. Second."),
+        (Score(value=0.9, threshold=0.5, explanation="First. Second."), "0.90 pass  First."),
+    ],
+    ids=str,
+)
+def test_an_outcome_is_one_line(outcome, shown):
+    lines = printed(scored({"faithfulness": outcome, "adherence": Score(value=1.0)})).splitlines()
+
+    assert next(line for line in lines if line.startswith("  faithfulness")).split("faithfulness")[1].strip() == shown

@@ -268,3 +268,16 @@ async def test_a_response_in_another_language_than_its_contexts_does_not_apply()
 
 def test_a_judge_travels_without_what_it_keeps(judge):
     assert pickle.loads(pickle.dumps(judge)) == judge
+
+
+async def test_what_only_the_background_says_is_named_so():
+    record = RagRecord(
+        question="",
+        contexts=["Cards are grey."],
+        response="The fee of the card is 49 euros a year, payable in March.",
+        background=["The fee of the card is 48 euros a year, payable in March."],
+    )
+    (vote,) = await OverlapJudge().vote_adherence(record, 1)
+
+    assert 'says "49 euros" in ' in vote.explanation
+    assert ', but the background says "48 euros" in ' in vote.explanation
