@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ragspan.exceptions import JudgeError
+from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.session import Price, report_usage, reserve
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
@@ -111,6 +111,7 @@ class CircuitBreaker:
             known = error if isinstance(error, JudgeError) else None
             # A cancellation is nearly always a time limit.
             is_out = known.outage if known else isinstance(error, asyncio.CancelledError) or is_outage(error)
+            is_out = is_out and not isinstance(error, BudgetExhausted)  # which says nothing of the service
             self._failures += is_out
             if is_out:  # other errors than a judge's may quote the prompt
                 self._last = str(known) if known else type(error).__name__, status_of(error)
