@@ -144,3 +144,11 @@ def test_of_a_document_that_a_prompt_holds_in_part_the_rest_was_cut_off(dropped)
     record = replace(dropped, retrievals=(search(SETTLED, whole),), rerankings=(), generations=(prompt,))
 
     assert [cause.kind for _, cause in unseen_documents(record)] == ["cut"]
+
+
+@pytest.mark.parametrize("prompt", ["Query: {}\nAnswer:", "Beta settles card payments after midnight.\n\n{}"])
+def test_a_document_of_which_the_question_alone_has_words_is_lost_and_not_cut_off(dropped, prompt):
+    question = "Is the annual fee of the silver card payable in May?"
+    record = replace(dropped, question=question, generations=(call(prompt.format(question)),))
+
+    assert [cause.kind for text, cause in unseen_documents(record) if text == FEES.text] == ["lost_before_prompt"]

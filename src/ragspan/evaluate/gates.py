@@ -44,6 +44,8 @@ class GateResult:
     gate: Gate
     reached: float | None
     """What the scores reach; None if nothing was scored or can pass."""
+    figure: str
+    """The same in words, with who judged."""
     trouble: str | None
     """Why it did not hold, as a sentence; None where it held."""
 
@@ -90,7 +92,7 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
             had = counted(skipped, "row", grouped=True)
             lack = f"{had} had to be skipped, because a cell is missing or the judge failed"
             why = f"{lack}: say with --min-scored what share of the rows is enough"
-        results.append(GateResult(gate=gate, reached=reached, trouble=why and f"{gate}, but {why}"))
+        results.append(GateResult(gate=gate, reached=reached, figure=figure, trouble=why and f"{gate}, but {why}"))
     return results
 
 

@@ -77,7 +77,8 @@ def unseen_documents(record: RagRecord) -> list[tuple[str, Cause]]:
         lost = Cause(kind="lost_before_prompt", document=place, search=search, step=_dropped_by(record, document))
         found[text] = document.text, replace(lost, kind="cut", step=None) if parts else lost
     prompts = [message.text for model in record.generations for message in model.prompt]
-    seen = PromptTexts(list(dict.fromkeys([*prompts, *(one.text for one in record.background)])))
+    shown_texts = list(dict.fromkeys([*prompts, *(one.text for one in record.background)]))
+    seen = PromptTexts(shown_texts, apart=record.question or "")
     matches = seen.find([*(one.text for one in contexts), *(text for text, _ in found.values())])[len(contexts) :]
     unread = [
         (text, replace(lost, kind="cut", step=None) if places else lost)
