@@ -36,6 +36,8 @@ FINDINGS = [  # the context, the response, and what the explanation quotes of bo
     (PUMP, "The pump was sold to 17,000 customers.", "17,000 customers", "stands in no context"),
     (PUMP, "The warranty is not void if the pump has run dry.", "warranty is not void", "warranty is void"),
     (PUMP, "The pump is serviced by technicians of Grundfos.", "Grundfos", "stands in no context"),
+    ("Write to help@acme.example.", "Write to sales@acme.example.", "sales@acme.example", "help@acme.example"),
+    ("Reset it at id.acme.example.", "Reset it at login.acme.example.", "login.acme.example", "id.acme.example"),
     ("The pump weighs 30 kilograms.", "The pump weighs 30 kilometres.", "30 kilometres", "30 kilograms"),
     ("Engineers deliver improvements.", "The improvements were made by Edi.", "Edi", "stands in no context"),
     ("The castle was founded earlier than the village.", "The village was founded earlier than the castle.", "earlier than the castle", "earlier than the village"),

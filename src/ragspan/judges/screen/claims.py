@@ -36,14 +36,7 @@ class Finding(NamedTuple):
 
 
 class Response:
-    """What the claims of one response are compared with.
-
-    Args:
-        index: the contexts.
-        question: its keys: to repeat its words is not an invention.
-        language: of the response and the contexts.
-        claims: how many sentences the response has.
-    """
+    """What the claims of one response are compared with; to repeat a word of the question is no invention."""
 
     def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
         self.index, self.question, self.language = index, question, language

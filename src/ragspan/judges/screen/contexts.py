@@ -1,10 +1,8 @@
 """The contexts of a record: their sentences as keys, read once and kept by their text, and an index of all of them.
 
 What is read depends on the text and its language alone, so a kept context scores like a new one. There is no lock that a fork
-could leave locked; at worst, two threads read a context twice.
-
-For each word, an integer has one bit for each sentence. Counts are kept as planes: the bits of plane n count 2**n. So a word
-costs a few operations, however many sentences there are.
+could leave locked; at worst, two threads read a context twice. For each word, an integer has one bit for each sentence. Counts are
+kept as planes: the bits of plane n count 2**n. So a word costs a few operations, however many sentences there are.
 """
 
 from __future__ import annotations
@@ -81,9 +79,7 @@ class Near(NamedTuple):
 class Index(dict[str, int]):
     """For each word the sentences of all contexts that have it, as the bits of an integer: the place of a sentence is its bit.
 
-    Args:
-        contexts: all.
-        documents: how many of them, the first ones, a claim can contradict; the others only add support.
+    A claim can contradict the first contexts, so many as `documents` says; the others only add support.
     """
 
     def __init__(self, contexts: Sequence[Context], documents: int) -> None:

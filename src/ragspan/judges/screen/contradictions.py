@@ -98,9 +98,8 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
         rest = max(1, len(words) - len(opposed))
         turns = bool(clause.negations) + bool(other.negations) + len(opposed)
         said_other = frozenset(word for pair in opposed for word in pair)
-        is_clear = _holds_denied(claim.facts, clause, other, said_other) and _holds_denied(
-            facts, other, clause, said_other
-        )
+        is_clear = _holds_denied(claim.facts, clause, other, said_other)
+        is_clear = is_clear and _holds_denied(facts, other, clause, said_other)
         yield _Match(shared + len(opposed), turns % 2 == 1, shared / rest, other, near, opposed, is_clear)
 
 

@@ -12,7 +12,7 @@ from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
-from ragspan.text.keys import content_of, is_content, is_negation, is_number
+from ragspan.text.keys import content_of, is_content, is_negation, is_number, key
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
 from ragspan.turns import with_turns
@@ -32,7 +32,21 @@ def _find_flag(claim: Claim) -> Finding | None:
     return Finding(kind="flag", response=flag.name, context=flag.shown) if flag else None
 
 
-# Names
+_ADDRESS = re.compile(  # of e-mail, or of a host
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|(?<![\w@.-])(?:[\w-]{1,63}\.){2,5}[a-z]{2,24}\b",
+    re.IGNORECASE,
+)
+
+
+def _find_address(claim: Claim) -> Finding | None:
+    """An address that no context has, where one has another."""
+    for address in _ADDRESS.findall(claim.sentence.text):
+        found = [(own, place) for place, text in enumerate(claim.index.texts) for own in _ADDRESS.findall(text)]
+        known = [(own, place) for own, place in found if ("@" in own) is ("@" in address)]
+        is_absent = not claim.absent.isdisjoint(map(key, re.split(r"\W", address)))
+        if known and is_absent and all(own.lower() != address.lower() for own, _ in known):
+            return Finding(kind="name", response=address, context=known[0][0], place=known[0][1])
+    return None
 
 
 def _find_name(claim: Claim) -> Finding | None:
@@ -128,6 +142,7 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "absent number": find_absent_number,
     "denial": find_opposition,
     "exchange": find_exchange,
+    "address": _find_address,
     "name": _find_name,
     "other language": _find_denial_in_other_language,
 }

@@ -1,8 +1,8 @@
 """How well the contexts support the sentences of a response, and the response as a whole.
 
-The weights are round numbers; only the map to a probability is fitted. A sentence gains by content words that are close
-together in one context. It loses by numbers, names and runs of words that no
-context holds, and most by a finding. Both the mean of the sentences and the worst one count for the response.
+The weights are round numbers; only the map to a probability is fitted. A sentence gains by content words that are close together in
+one context. It loses by numbers, names and runs of words that no context holds, and most by a finding. Both the mean of the sentences
+and the worst one count for the response.
 """
 
 from __future__ import annotations

@@ -151,9 +151,8 @@ def find_wrong_equation(claim: Claim) -> Finding | None:
 def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     """Whether a claim writes out an equation, or all of the numbers that no context holds may follow from two others.
 
-    Sums, differences, products and shares are looked for; at least one of the two numbers stands
-    in the claim or the question, or both stand in the sentences that the claim rests on. Many at once never follow: too many
-    others would make each.
+    Sums, differences, products and shares are looked for; at least one of the two numbers stands in the claim or the question, or both
+    stand in the sentences that the claim rests on. Many at once never follow: too many others would make each.
     """
     if "=" in claim.sentence.text and _COMPUTED.search(claim.sentence.text):
         return True
