@@ -32,7 +32,7 @@ _MAX_QUESTION = 20_000  # characters of a question that are read
 class Analysis:
     """One record's claims and contexts, and the grades of its claims once they are asked for.
 
-    The first contexts, so many as `documents` says, are documents. Those after them are background, which contradicts nothing.
+    The first `documents` contexts are documents. Those after them are background, which contradicts nothing.
     """
 
     def __init__(self, record: RagRecord, *, documents: int | None = None) -> None:

@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 
 class Response:
-    """What the claims of one response are compared with; to repeat a word of the question is no invention."""
+    """What the claims of one response are compared with. A word of the question does not count as an invention."""
 
     def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
         self.index, self.question, self.language = index, question, language

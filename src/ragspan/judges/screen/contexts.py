@@ -79,7 +79,7 @@ class Near(NamedTuple):
 class Index(dict[str, int]):
     """For each word the sentences of all contexts that have it, as the bits of an integer: the place of a sentence is its bit.
 
-    A claim can contradict the first contexts, so many as `documents` says; the others only add support.
+    A claim can contradict the first `documents` contexts; the others only add support.
     """
 
     def __init__(self, contexts: Sequence[Context], documents: int) -> None:
