@@ -32,10 +32,9 @@ def _find_flag(claim: Claim) -> Finding | None:
     return Finding(kind="flag", response=flag.name, context=flag.shown) if flag else None
 
 
-_ADDRESS = re.compile(  # of e-mail, or of a host
-    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|(?<![\w@.-])(?:[\w-]{1,63}\.){2,5}[a-z]{2,24}\b",
-    re.IGNORECASE,
-)
+_DOMAINS = "com|org|net|io|dev|ai|app|edu|gov|eu|uk|us|de|fr|es|it|nl|ch|at|pl|example|test"  # not dotted names of code
+_MAIL, _HOST = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}", rf"(?:[\w-]{{1,63}}\.){{1,5}}(?:{_DOMAINS})\b"
+_ADDRESS = re.compile(rf"(?<![\w.+-]){_MAIL}|(?<![\w@.-]){_HOST}", re.IGNORECASE)
 
 
 def _find_address(claim: Claim) -> Finding | None:
