@@ -16,6 +16,9 @@ from typing import Any
 from ragspan.records import RagRecord
 
 _CHANCE = re.compile(r"\bcall-\d+|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b")
+_STEPS = {"retrievals", "generations", "tool_calls", "rerankings"}
+"""Programs take them side by side, in threads: which one begins first is chance."""
+_BY_CHANCE = {"record_id", "rank"}  # a document has the rank that the first search gives it
 
 
 class WholeRecords:
@@ -31,7 +34,8 @@ class WholeRecords:
 
     def expected(self, name: str, records: Iterable[RagRecord], *, without: Container[str] = ()) -> tuple[Any, Any]:
         """What the file has of a program, and what there is."""
-        return self.told(name, [_told(json.loads(record.to_json()), without) for record in records])
+        found = [_told(json.loads(record.to_json()), without) for record in records]
+        return self.told(name, sorted(found, key=json.dumps))
 
     def told(self, name: str, found: Any) -> tuple[Any, Any]:
         """The same of anything that JSON can hold."""
@@ -47,7 +51,10 @@ class WholeRecords:
 def _told(value: Any, without: Container[str]) -> Any:
     if isinstance(value, dict):
         parts = ((name, part) for name, part in value.items() if name not in without)
-        kept = {name: _told(part, without) for name, part in parts if not name.endswith("_ns") and name != "record_id"}
+        kept = {
+            name: _told(part, without) for name, part in parts if not name.endswith("_ns") and name not in _BY_CHANCE
+        }
+        kept |= {name: sorted(kept[name], key=json.dumps) for name in _STEPS & kept.keys()}
         return {name: part for name, part in kept.items() if part not in (None, [], {}, False, "")}
     if isinstance(value, list):
         return [_told(part, without) for part in value]
