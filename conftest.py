@@ -11,7 +11,7 @@ from itertools import accumulate
 import pytest
 from servers.chat import FakeOpenAI
 
-pytest.register_assert_rewrite("li_programs")
+pytest.register_assert_rewrite("li_programs", "whole_records")
 
 
 def pytest_configure():

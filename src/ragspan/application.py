@@ -23,6 +23,7 @@ from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
+from ragspan.outcomes import each_judge
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
@@ -297,8 +298,7 @@ def start_line(settings: Settings, answers: str, metrics: Sequence[Metric], emit
         return f"{answers} are traced and not scored: there are no metrics"
     share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
     asked = [getattr(metric, "judge", None) or getattr(metric, "verifier", None) for metric in metrics]
-    judges = ",".join(name for one in asked if (name := getattr(one, "name", None)))
-    by = ", ".join(dict.fromkeys(filter(None, judges.split(","))))
+    by = ", ".join(each_judge(getattr(one, "name", None) for one in asked))
     if by and settings.judge_share is not None:
         by = f"overlap, {settings.judge_share:.3g} of them also by {by}"
     where = ", ".join(dict.fromkeys(place for emitter in emitters for place in _places(emitter)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -199,3 +199,8 @@ class ScoredRecord:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def each_judge(names: Iterable[str | None]) -> list[str]:
+    """The judges of these names, each once: the name of a jury is those of its judges, with commas between them."""
+    return list(dict.fromkeys(name for one in names if one for name in one.split(",")))

@@ -9,13 +9,18 @@ import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
+from packaging.version import Version
 
 from ragspan.records import RagRecord
 
 _CHANCE = re.compile(r"\bcall-\d+|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b")
+REPEATED = ("prompt", "framework", "question", "response")  # what tests of programs themselves look at
 _STEPS = {"retrievals", "generations", "tool_calls", "rerankings"}
 """Programs take them side by side, in threads: which one begins first is chance."""
 _BY_CHANCE = {"record_id", "rank"}  # a document has the rank that the first search gives it
@@ -24,13 +29,24 @@ _BY_CHANCE = {"record_id", "rank"}  # a document has the rank that the first sea
 class WholeRecords:
     """A file with the records of programs, by the program's name, as far as no chance and no clock decides.
 
-    Other releases of the framework name steps otherwise: there, the file has nothing to say.
+    Releases of the framework before the one that it was written with name steps otherwise: there, the file has nothing to say.
     """
 
     def __init__(self, path: Path, framework: str = "") -> None:
         self.path = path
-        self._release = f"{framework} {importlib.metadata.version(framework)}" if framework else "any"
+        self._release = importlib.metadata.version(framework) if framework else "0"
         self.known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    @contextmanager
+    def compared(
+        self, test: pytest.FixtureRequest, seen: list[RagRecord], *, without: Container[str] = REPEATED
+    ) -> Iterator[None]:
+        """A test looks at a part of the records that it has `seen` made; of the rest nothing changes that nobody has read."""
+        seen.clear()
+        yield
+        if seen:
+            known, found = self.expected(f"{test.path.stem} {test.node.name}", seen, without=without)
+            assert found == known
 
     def expected(self, name: str, records: Iterable[RagRecord], *, without: Container[str] = ()) -> tuple[Any, Any]:
         """What the file has of a program, and what there is."""
@@ -45,7 +61,8 @@ class WholeRecords:
                 f"{json.dumps(each)}: {json.dumps(self.known[each], ensure_ascii=False)}" for each in sorted(self.known)
             )
             self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-        return (self.known.get(name) if self.known.get("release") == self._release else found), found
+        is_older = Version(self._release) < Version(self.known["release"])
+        return found if is_older else self.known.get(name), found
 
 
 def _told(value: Any, without: Container[str]) -> Any:

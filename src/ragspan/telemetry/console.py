@@ -23,7 +23,7 @@ from rich.text import Text
 
 from ragspan.arguments import counted
 from ragspan.config import Settings
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, each_judge
 from ragspan.records import RagRecord
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.emitter_protocols import Engine, ScoreEmitter
@@ -101,11 +101,9 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
                 new = new.replace(f" ({earlier})", "").replace(earlier, "")
             yield Text("  ").append_text(outcome_line(metric, outcome, new.strip()))
             said += [explanation] if explanation else []
-        judges = ",".join(outcome.judge or "" for outcome in outcomes.values() if isinstance(outcome, Score))
-        if named := [
-            shortened(judge) for judge in dict.fromkeys(judges.split(",")) if judge
-        ]:  # a jury names all of its own
-            yield Text(f"  {'judged by':<20} {', '.join(named)}", style="dim")
+        named = each_judge(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))
+        if named:
+            yield Text(f"  {'judged by':<20} {', '.join(map(shortened, named))}", style="dim")
 
 
 def text_lines(record: RagRecord) -> Iterator[Text]:

@@ -230,7 +230,7 @@ _TOO_EARLY = "the TracerProvider was shut down before the scores of all answers 
 _retrying: weakref.WeakSet[Any] = weakref.WeakSet()
 """The exporters that keep spans: their SDK does not flush an exporter, it only calls `export`."""
 flush_as_well = _retrying.add
-"""Flush this exporter after the providers, by its `force_flush`."""
+"""Flush this exporter after the providers, by its `force_flush`; its `stats`, if it has any, tell how many spans it keeps."""
 
 
 def spans_waiting() -> int:

@@ -26,11 +26,8 @@ _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an
 _SIGN, _RAISED = re.compile(r"[^\w\s.,;'\"?!%$&+-]"), re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]")
 _RULES = ("---", "___")
 """Text without one of these has no marks: most answers need no further look."""
-_PIECE, _REACH, _WIDEST = (
-    1_500,
-    900,
-    2_500,
-)  # characters searched at once, and those behind them; behind lines of tables
+_PIECE = 1_500  # characters that are searched at once
+_REACH, _WIDEST = 900, 2_500  # and behind them of what begins in them, and of a table's lines that do
 _VISIBLE = re.compile(r"[^\n]")
 
 

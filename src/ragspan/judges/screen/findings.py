@@ -40,7 +40,9 @@ _ADDRESS = re.compile(rf"(?<![\w.+-]){_MAIL}|(?<![\w@.-]){_HOST}", re.IGNORECASE
 def _find_address(claim: Claim) -> Finding | None:
     """An address that no context has, where one has another."""
     for address in _ADDRESS.findall(claim.sentence.text):
-        found = [(own, place) for place, text in enumerate(claim.index.texts) for own in _ADDRESS.findall(text)]
+        found = [
+            (own, place) for place, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text)
+        ]
         known = [(own, place) for own, place in found if ("@" in own) is ("@" in address)]
         is_absent = not claim.absent.isdisjoint(map(key, re.split(r"\W", address)))
         if known and is_absent and all(own.lower() != address.lower() for own, _ in known):
