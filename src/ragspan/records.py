@@ -32,9 +32,11 @@ from ragspan.safe_copy import (
 
 BackgroundKind: TypeAlias = Literal["metadata", "tool", "history", "other"]
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
+_STATUSES = get_args(AnswerStatus)
 UnknownContexts: TypeAlias = Literal[
     "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much"
 ]
+_PLAIN = frozenset({str, type(None)})
 MAX_BACKGROUND = 60_000
 """Characters of background that a record keeps."""
 MAX_JSON = 4 * 1024 * 1024
@@ -70,7 +72,9 @@ class RetrievedContext:
         if type(self.score) is not float or not math.isfinite(self.score):
             number = number_of(self.score)  # the retriever's library may have its own numbers
             object.__setattr__(self, "score", None if number is None or not math.isfinite(number) else float(number))
-        _make_plain(self, "text", "id", "source")
+        is_plain = type(self.metadata) is dict and _PLAIN.issuperset(map(type, (self.text, self.id, self.source)))
+        if self.metadata or not is_plain:
+            _make_plain(self, "text", "id", "source")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -321,8 +325,8 @@ class RagRecord:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if self.status not in get_args(AnswerStatus):
-            raise ValueError(f"status is one of {', '.join(get_args(AnswerStatus))}, not {self.status!r}")
+        if self.status not in _STATUSES:
+            raise ValueError(f"status is one of {', '.join(_STATUSES)}, not {self.status!r}")
         for part, text in (("question", self.question), ("response", self.response)):
             if text is not None and text_of(text) is None:
                 raise ConfigurationError(f"{part} should be a text, not {class_name(type(text))}")

@@ -52,23 +52,19 @@ class Match(NamedTuple):
 
 def occurrences(text: str, needle: str) -> Iterator[int]:
     """Where a text stands in another one as it is, and between word boundaries if it is short."""
-    start = _find(text, needle, 0) if needle else -1
-    for _ in range(_MAX_PLACES):
+    head, length, end = needle[:_HEAD], len(needle), 0
+    for _ in range(_MAX_PLACES if needle else 0):
+        start = text.find(head, end)  # mostly, all of it stands where its beginning does: to look for that is quicker
+        if start >= 0 and not text.startswith(needle, start):
+            start = text.find(needle, start + 1)
         if start < 0:
             return
-        end = start + len(needle)
-        if len(needle) >= _SHORT or not (
+        end = start + length
+        if length >= _SHORT or not (
             (start > 0 and text[start - 1].isalnum() and text[start].isalnum())
             or (end < len(text) and text[end].isalnum() and text[end - 1].isalnum())
         ):
             yield start
-        start = _find(text, needle, end)
-
-
-def _find(text: str, needle: str, start: int) -> int:
-    """As `text.find`, without its preparations for a long text: mostly, all of it stands where its beginning does."""
-    at = text.find(needle[:_HEAD], start)
-    return at if at < 0 or text.startswith(needle, at) else text.find(needle, at + 1)
 
 
 class PromptTexts:
@@ -202,7 +198,7 @@ class PromptTexts:
             for part, start in own:
                 if self.is_free(part, start, start + len(needle)):
                     self._add(found[text], Match(part, start, start + len(needle), whole=True, text=text))
-            if text in found and all(part in self._quoting for part, _ in own):
+            if text in found and (not own or (self._quoting and all(part in self._quoting for part, _ in own))):
                 missing.append(text)
         return missing
 

@@ -166,19 +166,23 @@ def documents_in(value: Snapshot) -> list[ScoredDocuments]:
         return documents_in(value.inside)
     if not isinstance(value, list):
         return []
-    own: ScoredDocuments = [pair for item in value if (pair := scored_document(item)) is not None]
-    if len(own) == len(value):
-        return [own] if own else []
-    others = [found for item in value if scored_document(item) is None for found in documents_in(item)]
+    own: ScoredDocuments = []
+    others: list[ScoredDocuments] = []
+    for item in value:
+        if (pair := scored_document(item)) is not None:
+            own.append(pair)
+        elif type(item) is not str:
+            others += documents_in(item)
     return [own, *others] if own else others
 
 
 def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     """A document, alone or as `(document, score)`."""
-    if isinstance(item, Document):
+    if type(item) is Document:
         return item, None
-    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], Document):  # noqa: PLR2004  (document, score)
-        return item[0], float(item[1]) if isinstance(item[1], (int, float)) else None
+    if type(item) is list and len(item) == 2 and type(item[0]) is Document:  # noqa: PLR2004  (document, score)
+        document, score = item
+        return document, float(score) if isinstance(score, (int, float)) else None
     return None
 
 

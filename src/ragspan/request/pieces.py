@@ -278,16 +278,19 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     for step in tree.all_steps:
         if isinstance(step.output, FilledPrompt):
             own = step.inputs if step.late_inputs is None else step.late_inputs
-            is_texts = isinstance(own, list) and all(isinstance(each, str) for each in own)
-            values = own.values() if isinstance(own, dict) else own if is_texts else [own]
+            if isinstance(own, list) and all(isinstance(each, str) for each in own):
+                values: Iterable[Snapshot] = [text for text in own if text not in found]
+            else:
+                values = own.values() if isinstance(own, dict) else [own]
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
         written = [(whole, parts) for whole, parts in map(_as_written, values) if whole or not found.issuperset(parts)]
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            texts = (text for whole, parts in written for text in ([whole] if _spans(prompt, whole) else parts))
-            own = [text for text in texts if len(text.strip()) >= _MIN_VALUE and text not in found]
-            filled.setdefault(prompt, []).extend(text for text in own if _spans(prompt, text))
+            own = filled.setdefault(prompt, [])
+            for text in (text for whole, parts in written for text in ([whole] if _spans(prompt, whole) else parts)):
+                if len(text.strip()) >= _MIN_VALUE and text not in found and _spans(prompt, text):
+                    own.append(text)
     return filled
 
 
@@ -340,20 +343,23 @@ def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
     """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
-    parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
     first = next((part.text for part, _ in prompts.parts.values() if part.role != "system"), "")
-    called_so = {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)} if parts else set()
-    summaries = [text for text in called_so if any(text in part for part in parts)]
-    if first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY):
-        summaries.append(first)
+    summaries = [first] if first[: 2 * len(_SUMMARY)].lstrip().lower().startswith(_SUMMARY) else []
+    if called_so := {text.strip() for text in islice(_summaries_in(tree), _MAX_TEXTS)}:
+        parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
+        summaries += [text for text in called_so if any(text in part for part in parts)]
+    if not summaries:
+        return False
     last = max((call.started_ns for call in prompts.calls), default=0)
-    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last] if summaries else []
+    said = [call.said.strip() for call in tree.answering_models if 0 < call.ended_ns <= last]
     return not all(any(one and (text in one or one in text) for one in said) for text in summaries)
 
 
 def _summaries_in(tree: RequestTree) -> Iterator[str]:
     """What fields and nodes give out that are called a summary."""
-    for step in (step for step in tree.all_steps if type(step) is Step):
+    for step in tree.all_steps:
+        if type(step) is not Step:
+            continue
         is_called_so = "summar" in step.name.lower()
         for value in (step.inputs, step.output):
             for name, text in leaves_in(value, step.name) if is_called_so or isinstance(value, (dict, list)) else ():

@@ -218,9 +218,11 @@ def _listed(documents: Snapshot) -> tuple[RetrievedContext, ...]:
 
 
 def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:
+    if not message.calls:
+        return ()  # as mostly
     return tuple(
         ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
-        for call in message.calls or ()
+        for call in message.calls
     )
 
 

@@ -39,15 +39,16 @@ class SeenDocument:
     @property
     def context(self) -> RetrievedContext:
         """The document as a context: one object, for most are found, and reach the prompt."""
+        if self._context is not None:
+            return self._context
         own = self.document
-        self._context = self._context or RetrievedContext(
+        sources = map(own.metadata.get, field_names.SOURCE) if own.metadata else ()
+        self._context = RetrievedContext(
             text=own.text,
             id=own.id,
             rank=self.rank,
             score=self.score,
-            source=next(
-                (text for text in map(own.metadata.get, field_names.SOURCE) if type(text) is str and text), None
-            ),
+            source=next((text for text in sources if type(text) is str and text), None),
             metadata=own.metadata,
         )
         return self._context
@@ -156,7 +157,7 @@ class ModelStep(Step):
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
 
-    @cached_property
+    @property
     def said(self) -> str:
         """All that it said, or what it had streamed when it was cut off."""
         return "".join(map(content_text, self.tokens)) if self.reply is None else self.reply.text

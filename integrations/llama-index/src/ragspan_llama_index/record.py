@@ -31,8 +31,8 @@ from ragspan.safe_copy import Opaque
 from ragspan_llama_index.nodes import Template, text_shown
 from ragspan_llama_index.streams import Stream
 
-_START, _ERROR, _READ = EventKind.START, EventKind.ERROR, EventKind.READ  # members are slow to look up
-_FILLED, _REREAD = EventKind.FILLED, EventKind.REREAD
+_START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # members are slow to look up
+_FILLED, _REREAD, _READ = EventKind.FILLED, EventKind.REREAD, EventKind.READ
 _ENGINES = (Step, SynthesisStep)
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
@@ -65,7 +65,7 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     answers = _answers_in(tree)
     contexts = tuple(_as_given(record.contexts or (), tree, answers, response))
     is_agent = record.is_agent or bool(about.get("is_agent"))
-    errors = dict.fromkeys(payload.name for kind, _, _, _, payload, _ in list(log.events) if kind is _ERROR)
+    errors = dict.fromkeys([event[4].name for event in list(log.events) if event[0] is _ERROR])
     evidence = _originals_of(contexts, answers, tree, record.question)
     name = about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name
     swallowed = tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else ()
@@ -118,12 +118,15 @@ def _as_given(
         yield from contexts
         return
     given = [pair for found in documents_in(synthesis.inputs) for pair in found]
+    given_as: dict[str | None, list[tuple[Document, float | None]]] = {}
+    for pair in given:
+        for text in {pair[0].text, pair[0].written}:
+            given_as.setdefault(text, []).append(pair)
     if synthesis.output == response and answers and any(each.text.strip() in answers for each, _ in given):
-        handed = {text for document, _ in given for text in (document.text, document.written)}
-        contexts = [context for context in contexts if context.text in handed] or contexts
+        contexts = [context for context in contexts if context.text in given_as] or contexts
     prompts: list[str] | None = None
     for context in contexts:
-        own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
+        own, pairs = context, given_as.get(context.text, ())
         wide = pairs[0][0].written if pairs else None
         if wide and wide != context.text:
             if prompts is None:
@@ -192,8 +195,12 @@ def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tu
         if isinstance(payload, Stream):
             is_cut = run == log.root and (payload.aborted or payload.noted is not None)
             kind, payload = (_ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
+        elif kind is _END:
+            yield event  # as mostly
+            continue
         elif kind is _START:
-            given[run] = payload = _with_documents(payload, log) if _kind_of(about) is SynthesisStep else payload
+            if _kind_of(about) is SynthesisStep:
+                given[run] = payload = _with_documents(payload, log)
         elif kind is _FILLED:
             _note_written(given.pop(run, None), payload)  # later it only packs or shortens them
         elif kind is _REREAD:
@@ -242,7 +249,7 @@ def _streams_of_models(events: Iterable[Event]) -> dict[RunKey, TokenStream]:
         if kind is _START:
             parents[run] = parent
             models += [run] if _kind_of(about) is ModelStep else []
-        elif kind is EventKind.END:
+        elif kind is _END:
             models = [one for one in models if one != run]  # it did not stream
             if isinstance(payload, Stream):
                 answers[run] = payload
