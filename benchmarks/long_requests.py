@@ -177,15 +177,17 @@ class _PartsModel(CustomLLM):
         raise NotImplementedError
 
 
-def query(texts: Sequence[str], model: Callable[[], Any] = lambda: MockLLM(max_tokens=50)) -> Request:
-    """A query engine of LlamaIndex that asks its model about each text."""
+def query(
+    texts: Sequence[str], model: Callable[[], Any] = lambda: MockLLM(max_tokens=50), mode: str = "accumulate"
+) -> Request:
+    """A query engine of LlamaIndex that asks its model about each text, or in the mode `compact`, its default, about all at once."""
 
     def run(sink: KeepingSink) -> None:
         handler: Any = LlamaIndexHandler(sink=sink)
         root = get_dispatcher()
         root.add_span_handler(handler)
         try:
-            synthesizer = get_response_synthesizer(llm=model(), response_mode="accumulate")  # type: ignore[arg-type]
+            synthesizer = get_response_synthesizer(llm=model(), response_mode=mode)  # type: ignore[arg-type]
             RetrieverQueryEngine(_Nodes(texts), response_synthesizer=synthesizer).query(QUESTION)
         finally:
             root.span_handlers.remove(handler)
