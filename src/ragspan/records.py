@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -94,6 +95,8 @@ def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     `page_content` (LangChain) or `text`, or a dictionary with one under `text`, `page_content` or `content`, which may also
     have an `id`, `source`, `score`, `rank` and `metadata`. No code of the objects' classes runs, so properties are not read.
     """
+    if type(documents) is tuple and {RetrievedContext}.issuperset(map(type, documents)):
+        return documents
     items = given_items(documents)
     if items is None:
         kind = class_name(type(documents))
@@ -274,7 +277,7 @@ class RagRecord:
     """Types of errors that the framework hid from the caller."""
     evidence: tuple[RetrievedContext, ...] = ()
     """The original contexts, if the contexts were themselves generated."""
-    record_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    record_id: str = field(default_factory=lambda: os.urandom(16).hex())
     run_id: str | None = None
     """LangChain's id of the outermost run, which its other tracers use, too."""
     framework: str = "python"
@@ -328,7 +331,7 @@ class RagRecord:
         if self.status not in _STATUSES:
             raise ValueError(f"status is one of {', '.join(_STATUSES)}, not {self.status!r}")
         for part, text in (("question", self.question), ("response", self.response)):
-            if text is not None and text_of(text) is None:
+            if text is not None and type(text) is not str and text_of(text) is None:
                 raise ConfigurationError(f"{part} should be a text, not {class_name(type(text))}")
         _make_plain(self, "question", "response")
         if self.contexts is not None:

@@ -130,12 +130,12 @@ class PromptTexts:
         if self._searched > _MOST:
             self.is_complete = False
             return []
-        return self._numbered(occurrences(self._joined, text))
+        return list(map(self._in_part, occurrences(self._joined, text)))
 
-    def _numbered(self, places: Iterable[int]) -> list[tuple[int, int]]:
-        """Places in that text as parts and places in them."""
-        starts = self._starts
-        return [(number, at - starts[number]) for at in places for number in [bisect_right(starts, at) - 1]]
+    def _in_part(self, at: int) -> tuple[int, int]:
+        """A place in that text as a part and a place in it."""
+        number = bisect_right(self._starts, at) - 1
+        return number, at - self._starts[number]
 
     @functools.cached_property
     def _pieces(self) -> Mapping[str, list[int]]:
@@ -160,7 +160,7 @@ class PromptTexts:
                 self.is_complete = False
                 break
             found += [at - shift for at in own if at >= shift and joined.startswith(text, at - shift)]
-        return self._numbered(sorted(found))
+        return list(map(self._in_part, sorted(found)))
 
     def find(self, texts: Sequence[str]) -> list[list[Match]]:
         """Where each text is, whole or in part: its first place in every part that has it."""

@@ -178,12 +178,10 @@ def documents_in(value: Snapshot) -> list[ScoredDocuments]:
 
 def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     """A document, alone or as `(document, score)`."""
-    if type(item) is Document:
-        return item, None
     if type(item) is list and len(item) == 2 and type(item[0]) is Document:  # noqa: PLR2004  (document, score)
-        document, score = item
-        return document, float(score) if isinstance(score, (int, float)) else None
-    return None
+        score = item[1]
+        return item[0], score if type(score) is float else float(score) if isinstance(score, (int, float)) else None
+    return (item, None) if type(item) is Document else None
 
 
 def documents_of_messages(
@@ -241,7 +239,7 @@ def _add_searches(tree: RequestTree) -> None:
     """Add the searches that tools are which the user named so: each is a step inside the tool, and found what that returned."""
     moments: list[tuple[Step, bool]] = []
     added: dict[Step, SearchStep] = {}
-    names = retrieval_tools()
+    names = retrieval_tools() if tree.all_of(ToolStep) else ()
     for step, is_over in tree.moments if names else ():
         is_named = is_over and isinstance(step, ToolStep) and step.name in names
         if is_named and step.noted is None and not any(each.failed for each in tool_messages(step.output)):

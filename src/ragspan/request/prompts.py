@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from ragspan.matching import Match, PromptTexts, Span, WordIndex, occurrences, words_of
@@ -156,7 +157,7 @@ class _PromptReader:
     def prompts_with(self, documents: Sequence[SeenDocument]) -> AnswerPrompts:
         """The prompts that the answer comes from, with those of these documents that are in them."""
         entries: dict[str, SeenDocument] = {}
-        for entry in sorted(documents, key=lambda entry: entry.from_history):
+        for entry in sorted(documents, key=attrgetter("from_history")):
             entries.setdefault(entry.text, entry)
         if any(call.rewritten for call in self._models):  # the program changed them in place on the way
             known = {id(entry.document): entry for entry in documents}

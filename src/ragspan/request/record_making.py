@@ -88,12 +88,14 @@ class _StepRecords:
         self._searches = [step for step in self._all_searches[:_MAX_OF_A_KIND] if not step.inside_search]
         tools = tree.all_of(ToolStep)
         others = [*tree.all_of(ModelStep), *tree.all_of(SynthesisStep), *tools] if tools else []
-        pairs = [(_search_of(tool, self._searches, others), tool) for tool in tools[:_MAX_OF_A_KIND]]
-        self._tool_of = {search: tool for search, tool in pairs if search is not None}
+        self._tool_of: dict[SearchStep, ToolStep] = {}
         self._tools: dict[Step, int] = {}
         """The tools that are steps of their own, each with its place among these."""
-        for tool in (tool for search, tool in pairs if search is None):
-            self._tools[tool] = len(self._tools)
+        for tool in tools[:_MAX_OF_A_KIND]:
+            if (search := _search_of(tool, self._searches, others)) is not None:
+                self._tool_of[search] = tool
+            else:
+                self._tools[tool] = len(self._tools)
 
     def fields(self) -> dict[str, tuple[Any, ...]]:
         """The steps by the names of a record's fields."""

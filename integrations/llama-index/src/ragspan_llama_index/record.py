@@ -51,11 +51,12 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     if about.get("is_run") and tree.noted is None and not tree.output:  # it gave its answer as events
         said = (step.said for step in reversed(tree.answering_models) if step.tokens)
         tree.output = next(filter(None, said), None)
-    # Of a block: what engines answered, and the last model that was asked by itself. All may be in the answer.
-    top = [step for step in tree.steps if step.parent is None and log.grouped]
-    in_block = [step.output for step in top if type(step) in _ENGINES and isinstance(step.output, str)]
-    in_block += [step.said for step in top if isinstance(step, ModelStep)][-1:]
-    tree.output = "\n".join(in_block) or tree.output
+    in_block: list[str] = []
+    if log.grouped:  # what engines answered, and the last model that was asked by itself: all may be in the answer
+        top = [step for step in tree.steps if step.parent is None]
+        in_block = [step.output for step in top if type(step) in _ENGINES and isinstance(step.output, str)]
+        in_block += [step.said for step in top if isinstance(step, ModelStep)][-1:]
+        tree.output = "\n".join(in_block) or tree.output
     record = record_of(tree)
     if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
         return None  # a run that did other work: it read documents in, say
@@ -68,7 +69,7 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     errors = dict.fromkeys([event[4].name for event in list(log.events) if event[0] is _ERROR])
     evidence = _originals_of(contexts, answers, tree, record.question)
     name = about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name
-    swallowed = tuple(name for name in errors if name not in _NO_ERRORS) if is_complete else ()
+    swallowed = tuple(name for name in errors if name not in _NO_ERRORS) if errors and is_complete else ()
     is_same = (response, name, is_agent) == (record.response, record.name, record.is_agent)
     if is_same and contexts == (record.contexts or ()) and not evidence and not swallowed:
         return record
