@@ -34,7 +34,7 @@ from ragspan.turns import enable_turns
 if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.telemetry.self_metrics import Figure
+    from ragspan.engine.self_metrics import Figure
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
@@ -61,7 +61,7 @@ class BackgroundProcessor(ABC):
     """What has become of finished records, in the metrics about ragspan itself."""
 
     def __init__(self, options: ProcessorOptions, *, is_enabled: bool, meter_provider: MeterProvider | None) -> None:
-        from ragspan.telemetry.self_metrics import SelfMetrics
+        from ragspan.engine.self_metrics import SelfMetrics
 
         self._is_enabled = is_enabled
         self._self_metrics = SelfMetrics(meter_provider)
@@ -242,9 +242,9 @@ class BackgroundProcessor(ABC):
         yield semconv.METRIC_QUEUE_CAPACITY, options.queue_size, {}
         yield semconv.METRIC_QUEUE_CAPACITY_BYTES, options.queue_bytes, {}
         yield semconv.METRIC_RECORDS, stats.finished, {semconv.RESULT: self._finished_as}
-        yield semconv.METRIC_RECORDS, stats.nothing_to_score, {semconv.RESULT: semconv.RESULT_NOTHING_TO_SCORE}
+        yield semconv.METRIC_RECORDS, stats.nothing_to_score, {semconv.RESULT: "nothing_to_score"}
         for reason, number in stats.dropped.items():
-            yield semconv.METRIC_RECORDS, number, {semconv.RESULT: semconv.RESULT_DROPPED, semconv.REASON: reason}
+            yield semconv.METRIC_RECORDS, number, {semconv.RESULT: "dropped", semconv.REASON: reason}
 
     @property
     def _is_current_thread(self) -> bool:

@@ -17,6 +17,7 @@ from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.sampling import identity_of
+from ragspan.engine.self_metrics import SelfMetrics
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.judge_when import facts_of
@@ -24,7 +25,6 @@ from ragspan.judges.background import with_prompt_evidence
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 from ragspan.turns import give_turn
 

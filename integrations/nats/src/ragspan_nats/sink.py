@@ -22,7 +22,6 @@ from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import without_texts
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
-from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
 from ragspan.turns import give_turn
@@ -71,7 +70,7 @@ class NatsSink(BackgroundProcessor):
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong. The message names it and holds no secret.
     """
 
-    _finished_as = semconv.RESULT_PUBLISHED
+    _finished_as = "published"
 
     def __init__(
         self,
