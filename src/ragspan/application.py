@@ -18,6 +18,7 @@ from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
 from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
+from ragspan.engine.redaction import RedactOption
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
@@ -26,7 +27,6 @@ from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.outcomes import each_judge
 from ragspan.process import in_use
 from ragspan.records import RecordSink
-from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, providers
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class

@@ -56,10 +56,6 @@ DIMENSION_NAMES = Rule(
         and all(isinstance(name, str) and _DIMENSION.fullmatch(name) for name in names)
     ),
 )
-FUNCTION_NAME = Rule(
-    "module:function, such as 'privacy:mask'",
-    lambda name: all(part.isidentifier() for part in (*name.rpartition(":")[0].split("."), name.rpartition(":")[2])),
-)
 _ANYTHING = Rule("any text", lambda _: True)
 _Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""

@@ -6,23 +6,22 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, Rule, choice, has_methods, instance, one_of
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import spenders_of
+from ragspan.engine.redaction import Redact
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
+from ragspan.metrics import Metric
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.redaction import Redact
-
-if TYPE_CHECKING:
-    from ragspan.metrics.metric import Metric
-    from ragspan.telemetry.emitter_protocols import Emitter
+from ragspan.telemetry import Emitter
 
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 NOT_SAMPLED = "not_sampled"
@@ -114,6 +113,4 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     """The metrics, those that are given by name made with the judge that the environment names; else a `ConfigurationError`."""
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
         return cast("Sequence[Metric]", metrics)  # what is not a list of metrics is refused with the other arguments
-    from ragspan.metrics.metric_catalogue import metrics_from
-
     return metrics_from(Settings.from_environment(), metrics)

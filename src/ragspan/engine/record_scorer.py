@@ -15,7 +15,7 @@ from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.metric_run import MetricRun, MetricRunner, RunGroup, RunnerParts
 from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
-from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.redaction import Redaction
 from ragspan.engine.sampling import identity_of
 from ragspan.engine.self_metrics import SelfMetrics
 from ragspan.engine.stats import Dropped

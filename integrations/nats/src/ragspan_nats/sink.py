@@ -14,14 +14,13 @@ from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
-from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.redaction import Redact, Redaction, RedactOption, redact_from
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
 from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import without_texts
 from ragspan.records import RagRecord
-from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
 from ragspan.turns import give_turn
