@@ -20,7 +20,6 @@ from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span,
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.engine.redaction import RedactOption
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
@@ -126,12 +125,12 @@ def configure(
         capture_content=capture_content,
         sample_rate=sample_rate,
         judge_share=judge_share,
-        judge_when=None if judge_when is None else JudgeWhen(judge_when),
         judge_polls=judge_polls,
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
-    options: dict[str, Any] = {} if budget is None else {"budget": budget}
+    given: dict[str, Any] = {"budget": budget, "judge_when": judge_when}
+    options = {name: value for name, value in given.items() if value is not None}
     with in_use.setting_up:
         backends: list[Any] = [
             emitter_class(name)(**{argument: address}, capture_content=settings.capture_content)

@@ -19,7 +19,6 @@ from typing import Any, Literal, TypeAlias
 from ragspan.addresses import without_credentials
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeWhen
 from ragspan.process import in_use
 
 SpanStyle: TypeAlias = Literal["answer", "scores"]
@@ -168,10 +167,9 @@ class Settings:
     judge_polls: int = _row(
         3, "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.", WHOLE
     )
-    judge_when: JudgeWhen | None = _row(
+    judge_when: str | None = _row(
         None,
         "[Which answers are judged](judges.md#which-answers-are-judged), such as `tag=prod and latency>2s`, or `faithfulness: 0.1`.",
-        read=lambda name, value: JudgeWhen(value, name),
         shown="all answers",
     )
     judge_share: float | None = _row(

@@ -17,7 +17,7 @@ from ragspan.engine.redaction import Redact
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
+from ragspan.judges.judge_when import NOT_MET, Facts, JudgeWhen
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.records import RagRecord, SpanAnchor

@@ -20,8 +20,8 @@ from ragspan.engine.sampling import identity_of
 from ragspan.engine.self_metrics import SelfMetrics
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
-from ragspan.judge_when import facts_of
 from ragspan.judges.background import with_prompt_evidence
+from ragspan.judges.judge_when import facts_of
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord

@@ -20,7 +20,7 @@ from ragspan.engine.record_queue import Item
 from ragspan.engine.redaction import RedactOption, redact_from
 from ragspan.engine.stats import Dropped
 from ragspan.engine.worker import Work
-from ragspan.judge_when import JudgeWhen
+from ragspan.judges.judge_when import JudgeWhen
 from ragspan.metrics import Metric
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import meant
 from ragspan.exceptions import ConfigurationError
+from ragspan.records import RagRecord
 
 NOT_MET: Final = "judge_when"
 """The reason of an answer that does not meet the condition."""
@@ -39,7 +40,7 @@ _TOKEN: Final = re.compile(
 )
 
 
-def facts_of(record: Any, environment: str | None = None) -> dict[str, Any]:
+def facts_of(record: RagRecord, environment: str | None = None) -> dict[str, Any]:
     """What a record says of its answer; `environment` is that of the process, where the record names none."""
     return {
         "tag": record.tags,
