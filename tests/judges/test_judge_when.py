@@ -118,7 +118,6 @@ def test_what_an_answer_lacks_equals_nothing():
     for text in ("tag=*", "user=*", "model=*", "latency>0s", "latency<9s", "environment=*"):
         assert JudgeWhen(text).chooses("m", facts) is False
     assert JudgeWhen("user!=ada").chooses("m", facts) is True
-    assert JudgeWhen("environment=staging").chooses("m", facts_of(answer(metadata={}), "staging")) is True
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, Rule, choice, has_methods, instance, one_of
+from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, Rule, has_methods, instance, one_of
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.judge_share_decisions import check_share
@@ -69,8 +69,8 @@ class Options(ProcessorOptions):
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         SOME_SECONDS.check_fields(self, "metric_timeout")
-        choice("helper", "thread").check_fields(self, "judging")
-        choice("skip", "prompt").check_fields(self, "unknown_contexts")
+        one_of("helper", "thread").check_fields(self, "judging")
+        one_of("skip", "prompt").check_fields(self, "unknown_contexts")
         SOME_SHARE.or_none().check_fields(self, "judge_share")
         if self.judge_share is not None:
             check_share(self.metrics)

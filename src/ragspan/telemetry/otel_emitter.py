@@ -19,7 +19,7 @@ from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
-from ragspan.arguments import SECONDS, choice, counted, has_methods
+from ragspan.arguments import SECONDS, counted, has_methods, one_of
 from ragspan.config import DIMENSION_NAMES, SpanStyle
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.process import watch_forks
@@ -78,7 +78,7 @@ class OTelEmitter(ContentPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice(*get_args(SpanStyle)).check_fields(self, "spans")
+        one_of(*get_args(SpanStyle)).check_fields(self, "spans")
         SECONDS.check_fields(self, "score_wait")
         DIMENSION_NAMES.check_fields(self, "dimensions")
         self._known: dict[str, dict[str, None]] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragspan.arguments import SECONDS, choice, instance
+from ragspan.arguments import SECONDS, instance, one_of
 from ragspan.backoff import Backoff
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason
@@ -93,7 +93,7 @@ class NatsSink(BackgroundProcessor):
         instance(BrokerAccess, "an address or a BrokerAccess").check("broker", broker)
         instance(Stream, "a name or a Stream").check("stream", stream)
         SECONDS.check("retry_timeout", retry_timeout)
-        choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
+        one_of("skip", "prompt").check("unknown_contexts", unknown_contexts)
         self._access, self._stream = broker, stream
         self._publishing = partial(
             Publishing,
