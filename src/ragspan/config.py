@@ -89,11 +89,9 @@ def _read(name: str, text: str, *, kind: Callable[[str], Any], rule: Rule, secre
         value = kind(text)
         if rule.fits(value):
             return value
-    raise (
-        ConfigurationError(f"{name} should be {rule.allowed}")
-        if secret
-        else wrong(name, text, rule.allowed, rule.values)
-    )
+    if secret:
+        raise ConfigurationError(f"{name} should be {rule.allowed}")
+    raise wrong(name, text, rule.allowed, rule.values)
 
 
 _KINDS: Mapping[type, Callable[[str], Any]] = {bool: _word, int: int, float: float, tuple: _listed}

@@ -22,7 +22,7 @@ from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 from ragspan.arguments import SECONDS, counted, has_methods, one_of
 from ragspan.config import DIMENSION_NAMES, SpanStyle
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.process import watch_forks
+from ragspan.process import in_use, watch_forks
 from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES, ContentPolicy
@@ -94,8 +94,6 @@ class OTelEmitter(ContentPolicy):
             explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
         )
         self.log = ThrottledLog()
-        self._has_warned = False
-        self.is_closed = False
         self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._forget()
         watch_forks(self, OTelEmitter._forget)
@@ -128,14 +126,11 @@ class OTelEmitter(ContentPolicy):
 
         With `spans="scores"` no span is started for an answer that ran under one: that one is the answer's.
         """
-        if self.is_closed:
-            return _AnswerSpan(self, record, None)
         self.exports_spans()  # the global provider may have been set since
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
-        if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
-            self._has_warned = True
-            self.log.report("traced_twice", _TRACED_TWICE)
+        if any(retrieval.span for retrieval in record.retrievals):
+            in_use.say_once(logging.WARNING, _TRACED_TWICE)
         operation, kind, name = ANSWER_KINDS[record.is_agent]
         span = self.tracer.start_span(
             answer_name(record),
@@ -188,8 +183,7 @@ class OTelEmitter(ContentPolicy):
         return flush_all(self.providers, timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """End the spans of the unfinished answers without scores, flush, and emit nothing more."""
-        self.is_closed = True
+        """End the spans of the unfinished answers without scores, and flush."""
         for answer in list(self.unfinished):
             answer.abandon()
         if not self.flush(timeout) and (waiting := spans_waiting()):
@@ -208,16 +202,11 @@ class _AnswerSpan:
     def holds_scores(self) -> bool:
         """Whether outcomes would get anywhere."""
         emitter = self.emitter
-        if emitter.is_closed:
-            return False
         has_span = self.span is not None and self.span.sampled and emitter.exports_spans()
         return has_span or any(map(is_read, emitter.providers[1:]))
 
     def finish(self, scored: ScoredRecord) -> None:
         emitter = self.emitter
-        if emitter.is_closed:
-            self.abandon()
-            return
         span = emitter.unfinished.pop(self, None)
         if span is not None:
             try:
@@ -231,9 +220,8 @@ class _AnswerSpan:
         self._signal(scored, span)
 
     def late(self, scored: ScoredRecord) -> None:
-        if not self.emitter.is_closed:
-            self._add_evaluations(scored)
-            self._signal(scored)
+        self._add_evaluations(scored)
+        self._signal(scored)
 
     def abandon(self) -> None:
         span = self.emitter.unfinished.pop(self, None)
