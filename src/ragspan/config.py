@@ -285,14 +285,13 @@ def settings_with(**given: Any) -> Settings:
     Raises:
         ConfigurationError: a text or a variable has a value that is not allowed.
     """
-    judge = given.get("judge")
+    judge = given.pop("judge", None)
     if isinstance(judge, (list, tuple)) and all(isinstance(one, str) for one in judge):
-        given["judge"] = ",".join(judge)
-    for name in ("judge", "metrics"):
-        if isinstance(text := given.get(name), str):
-            given[name] = VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)
-    if not isinstance(given.get("judge"), str):
-        given.pop("judge", None)
+        judge = ",".join(judge)
+    if isinstance(judge, str):
+        given["judge"] = judge
+    if isinstance(metrics := given.get("metrics"), str):
+        given["metrics"] = _listed(metrics)
     return replace(Settings.from_environment(), **{name: value for name, value in given.items() if value is not None})
 
 
