@@ -19,7 +19,6 @@ from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.judge_when import NOT_MET, Facts, JudgeWhen
 from ragspan.metrics import Metric
-from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import Emitter
 
@@ -113,4 +112,6 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     """The metrics, those that are given by name made with the judge that the environment names; else a `ConfigurationError`."""
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
         return cast("Sequence[Metric]", metrics)  # what is not a list of metrics is refused with the other arguments
+    from ragspan.metrics.metric_catalogue import metrics_from  # which loads the clients of judges
+
     return metrics_from(Settings.from_environment(), metrics)
