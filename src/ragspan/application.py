@@ -10,7 +10,7 @@ from typing import Any
 
 from opentelemetry import _logs, trace
 from opentelemetry import metrics as otel_metrics
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.addresses import shown_url
@@ -18,15 +18,14 @@ from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
 from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
+from ragspan.engine.redaction import RedactOption
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.outcomes import each_judge
 from ragspan.process import in_use
 from ragspan.records import RecordSink
-from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, providers
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.emitter_protocols import emitter_class
@@ -126,12 +125,12 @@ def configure(
         capture_content=capture_content,
         sample_rate=sample_rate,
         judge_share=judge_share,
-        judge_when=None if judge_when is None else JudgeWhen(judge_when),
         judge_polls=judge_polls,
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
-    options: dict[str, Any] = {} if budget is None else {"budget": budget}
+    given: dict[str, Any] = {"budget": budget, "judge_when": judge_when}
+    options = {name: value for name, value in given.items() if value is not None}
     with in_use.setting_up:
         backends: list[Any] = [
             emitter_class(name)(**{argument: address}, capture_content=settings.capture_content)
@@ -233,7 +232,7 @@ class _Providers(SpanProcessor):
         self.tracer: TracerProvider | None = None
         self._extended: TracerProvider | None = None
         """The application's, if backends that it has not set up get its spans, too."""
-        self._batches: list[BatchSpanProcessor] = []
+        self._batches = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
 
     def set_up(self, exporters: Sequence[SpanExporter]) -> None:
         """Set the providers that the application does not have; from now on spans go to these exporters."""
@@ -245,24 +244,24 @@ class _Providers(SpanProcessor):
         elif exporters and isinstance(provider, TracerProvider) and provider not in {self.tracer, self._extended}:
             self._extended = provider
             provider.add_span_processor(self)
-        previous, self._batches = self._batches, list(map(BatchSpanProcessor, exporters))
-        for batch in previous:
-            batch.shutdown()  # type: ignore[no-untyped-call]
+        batches = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
+        for exporter in exporters:
+            batches.add_span_processor(BatchSpanProcessor(exporter))
+        previous, self._batches = self._batches, batches
+        previous.shutdown()
         if providers.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
             otel_metrics.set_meter_provider(providers.meter_provider(shutdown_on_exit=True))
         if providers.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
             _logs.set_logger_provider(providers.logger_provider(shutdown_on_exit=True))
 
     def on_end(self, span: ReadableSpan) -> None:
-        for batch in self._batches:
-            batch.on_end(span)
+        self._batches.on_end(span)
 
     def shutdown(self) -> None:
-        for batch in self._batches:
-            batch.shutdown()  # type: ignore[no-untyped-call]
+        self._batches.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return all([batch.force_flush(timeout_millis) for batch in self._batches])  # noqa: C419 - each of them
+        return self._batches.force_flush(timeout_millis)
 
 
 # Integrations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,18 +61,9 @@ def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
     return f"; did you mean {by_lower_case[close[0]]!r}?" if close else ""
 
 
-def counted(number: int, one: str, more: str | None = None, *, grouped: bool = False) -> str:
-    """`1 trace`, `1200 traces`, or grouped `1,200 traces`; `more` is what several are called, if not `one` with an s."""
-    return f"{f'{number:,}' if grouped else number} {one if number == 1 else more or f'{one}s'}"
-
-
-def texts_in(value: object) -> Iterator[str]:
-    """All texts in the values of options, of which any may be a key."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple)):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from texts_in(inner)
+def counted(number: int, one: str, *, grouped: bool = False) -> str:
+    """`1 trace`, `1200 traces`, or grouped `1,200 traces`."""
+    return f"{f'{number:,}' if grouped else number} {one}{'' if number == 1 else 's'}"
 
 
 def whole(least: int = 1, most: float = math.inf) -> Rule:
@@ -94,12 +85,7 @@ def between(least: int, most: int) -> Rule:
     return number(f"a number from {least} to {most}", lambda value: least <= value <= most)
 
 
-def choice(*values: str) -> Rule:
-    return Rule(" or ".join(map(repr, values)), lambda value: value in values, values)
-
-
 def one_of(*values: str) -> Rule:
-    """One of many values, for a message with a list."""
     return Rule(f"one of {', '.join(values)}", lambda value: value in values, values)
 
 

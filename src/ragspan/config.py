@@ -6,6 +6,7 @@ wrong values and `docs/settings.md` come from it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import logging
@@ -14,12 +15,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 from ragspan.addresses import without_credentials
-from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, WHOLE, Rule, choice, meant, wrong
+from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, WHOLE, Rule, meant, one_of, wrong
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import JudgeWhen
 from ragspan.process import in_use
 
 SpanStyle: TypeAlias = Literal["answer", "scores"]
@@ -28,15 +29,17 @@ UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
 JudgeMode: TypeAlias = Literal["one_request", "thorough"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
-HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_METRICS = ("context_adherence", "faithfulness")
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
 
 _PREFIX = "RAGSPAN_"
-_NO = frozenset({"0", "false", "no", "off"})
-_BOOLEANS: Mapping[str, Any] = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(_NO, False)
+BOOLEANS: Mapping[str, bool] = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+"""How variables say yes and no."""
 
 
 # How a variable is read
@@ -56,54 +59,42 @@ DIMENSION_NAMES = Rule(
         and all(isinstance(name, str) and _DIMENSION.fullmatch(name) for name in names)
     ),
 )
-FUNCTION_NAME = Rule(
-    "module:function, such as 'privacy:mask'",
-    lambda name: all(part.isidentifier() for part in (*name.rpartition(":")[0].split("."), name.rpartition(":")[2])),
-)
 _ANYTHING = Rule("any text", lambda _: True)
-_Read: TypeAlias = Callable[[str, str], Any]
-"""Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
-
-
-def _word(words: Mapping[str, Any], allowed: str) -> _Read:
-    def read(name: str, value: str) -> Any:
-        if value.lower() not in words:
-            raise wrong(name, value, allowed, [word for word in words if word not in _BOOLEANS])
-        return words[value.lower()]
-
-    return read
-
-
-_boolean = _word(_BOOLEANS, "true or false")
+_YES_OR_NO = Rule("true or false", lambda _: True)
+_OPTIONS = Rule(
+    'a JSON object, such as {"timeout": 60, "max_retries": 1}, or a list of one for each judge',
+    lambda options: options and all(isinstance(one, dict) for one in options),
+)
+_WEBHOOK = Rule("an address such as https://hooks.example.com/ragspan", without_credentials)
+_CAPTURED = Rule("true, false, spans or events", lambda _: True, get_args(ContentPlace))
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _GENAI_PLACES = {"no_content": False, "span_only": "spans", "event_only": "events", "span_and_event": True}
-_genai_content = _word(  # a boolean in early versions, a place in later ones
-    {**_BOOLEANS, **_GENAI_PLACES}, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT"
+_GENAI_CAPTURED = Rule(  # a boolean in early versions, a place in later ones
+    "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT", lambda _: True, tuple(_GENAI_PLACES)
 )
 
 
-def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
-    """The judges' options. No word of an error holds a part of the text, which may have keys in it."""
-    try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
-        found = None
-    options = [found] if isinstance(found, dict) else found
-    if isinstance(options, list) and options and all(isinstance(one, dict) for one in options):
-        return tuple(options)
-    example = '{"timeout": 60, "max_retries": 1}'
-    raise ConfigurationError(f"{name} should be a JSON object, such as {example}, or a list of one for each judge")
+def _word(text: str, words: Mapping[str, Any] = BOOLEANS) -> Any:
+    return words[text.lower()]
 
 
-def _webhook(name: str, value: str) -> str:
-    try:
-        without_credentials(value)
-    except ValueError:  # no word of the error is of the address, which may hold a secret
-        raise ConfigurationError(f"{name} should be an address such as https://hooks.example.com/ragspan") from None
-    return value
+def _options(text: str) -> tuple[Any, ...]:
+    found = json.loads(text)
+    return tuple(found) if isinstance(found, list) else (found,)
 
 
-_KINDS: Mapping[type, Callable[[str], Any]] = {int: int, float: float, tuple: _listed}
+def _read(name: str, text: str, *, kind: Callable[[str], Any], rule: Rule, secret: bool = False) -> Any:
+    """The value of the variable `name` with this text; no word of an error holds a part of a secret one."""
+    with contextlib.suppress(LookupError, ValueError):
+        value = kind(text)
+        if rule.fits(value):
+            return value
+    if secret:
+        raise ConfigurationError(f"{name} should be {rule.allowed}")
+    raise wrong(name, text, rule.allowed, rule.values)
+
+
+_KINDS: Mapping[type, Callable[[str], Any]] = {bool: _word, int: int, float: float, tuple: _listed}
 
 
 def _row(
@@ -112,28 +103,16 @@ def _row(
     rule: Rule = _ANYTHING,
     *,
     kind: Callable[[str], Any] | None = None,
-    read: _Read | None = None,
     shown: str | None = None,
     secret: bool = False,
 ) -> Any:
     """A row of the table; `sentence` and `shown`, in place of the default, are for `docs/settings.md`.
 
-    `kind` makes the value of the variable's text, by default as the default's type says; `read` replaces it and the rule.
+    `kind` makes the value of the variable's text, by default as the default's type says.
     """
-    make = kind or _KINDS.get(type(default), str.lower if rule.values else str)
-
-    def read_by_rule(name: str, text: str) -> Any:
-        try:
-            value = make(text)
-        except ValueError:
-            raise wrong(name, text, rule.allowed) from None
-        if not rule.fits(value):
-            raise wrong(name, text, rule.allowed, rule.values)
-        return value
-
-    if read is None:
-        read = _boolean if isinstance(default, bool) else read_by_rule
+    kind = kind or _KINDS.get(type(default), str.lower if rule.values else str)
     shown = "none" if shown is None and default in {None, ()} else shown
+    read = partial(_read, kind=kind, rule=rule, secret=secret)
     return field(default=default, repr=not secret, metadata={"read": read, "sentence": sentence, "shown": shown})
 
 
@@ -142,7 +121,7 @@ class Settings:
     """The settings of `ragspan.default_engine()`, each read from `RAGSPAN_` and its name."""
 
     # Judge and metrics
-    enabled: bool = _row(True, "`false` turns everything off at no cost.")
+    enabled: bool = _row(True, "`false` turns everything off at no cost.", _YES_OR_NO)
     judge: str = _row(
         "overlap",
         "`overlap`, the embedded judge, or a provider and a model such as `anthropic:claude-haiku-4-5`: "
@@ -161,21 +140,21 @@ class Settings:
         (),
         'JSON: `{"timeout": 60, "max_retries": 1}`, and [further options](reference/providers.md#options); a list has one '
         "entry for each judge of a jury.",
-        read=_options,
+        _OPTIONS,
+        kind=_options,
         secret=True,
     )
     judge_mode: JudgeMode = _row(
         "one_request",
         "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
-        choice("one_request", "thorough"),
+        one_of("one_request", "thorough"),
     )
     judge_polls: int = _row(
         3, "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.", WHOLE
     )
-    judge_when: JudgeWhen | None = _row(
+    judge_when: str | None = _row(
         None,
         "[Which answers are judged](judges.md#which-answers-are-judged), such as `tag=prod and latency>2s`, or `faithfulness: 0.1`.",
-        read=lambda name, value: JudgeWhen(value, name),
         shown="all answers",
     )
     judge_share: float | None = _row(
@@ -193,7 +172,7 @@ class Settings:
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
         "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",
-        choice("skip", "prompt"),
+        one_of("skip", "prompt"),
     )
     hhem_device: str = _row("cpu", "Where HHEM computes, as torch names it: `cpu`, `cuda:0`.")
     # How much is scored
@@ -214,7 +193,7 @@ class Settings:
     )
     exit_timeout: float = _row(10.0, "Seconds that the end of the process waits for scores.", SECONDS)
     judging: JudgingPlace = _row(
-        "helper", "Where judges compute: in a `helper` process or a `thread`.", choice("helper", "thread")
+        "helper", "Where judges compute: in a `helper` process or a `thread`.", one_of("helper", "thread")
     )
     # Where scores go
     emitters: tuple[str, ...] = _row(
@@ -231,13 +210,13 @@ class Settings:
     alert_webhook: str | None = _row(
         None,
         "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
-        read=_webhook,
+        _WEBHOOK,
         secret=True,
     )
     spans: SpanStyle = _row(
         "answer",
         "`answer` makes the answer's span; `scores` adds only score spans, below an application's own spans.",
-        choice("answer", "scores"),
+        one_of("answer", "scores"),
     )
     dimensions: tuple[str, ...] = _row(
         (),
@@ -252,7 +231,8 @@ class Settings:
         None,
         "Send questions, contexts, responses and users' ids; `spans` or `events` only there. The console shows texts unless "
         "it is `false`: they stay on the machine.",
-        read=_word({**_BOOLEANS, "spans": "spans", "events": "events"}, "true, false, spans or events"),
+        _CAPTURED,
+        kind=partial(_word, words={**BOOLEANS, "spans": "spans", "events": "events"}),
         shown="`false`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says",
     )
     redact: Callable[[str], str] | str | Literal[False] | None = _row(
@@ -264,7 +244,8 @@ class Settings:
         None,
         "`true` sends explanations with their quotes, `false` sends none. By default they quote only with "
         "content, and [give counts and places](attributes.md#content) without.",
-        read=_boolean,
+        _YES_OR_NO,
+        kind=_word,
         shown="as content",
     )
 
@@ -285,7 +266,8 @@ class Settings:
         }
         content = environment.get(_GENAI_CONTENT, "").strip()
         if content and "capture_content" not in values:
-            values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
+            place = partial(_word, words={**BOOLEANS, **_GENAI_PLACES})
+            values["capture_content"] = _read(_GENAI_CONTENT, content, kind=place, rule=_GENAI_CAPTURED)
         if _is_subinterpreter():
             values["enabled"] = False
         return cls(**values)
@@ -303,14 +285,13 @@ def settings_with(**given: Any) -> Settings:
     Raises:
         ConfigurationError: a text or a variable has a value that is not allowed.
     """
-    judge = given.get("judge")
+    judge = given.pop("judge", None)
     if isinstance(judge, (list, tuple)) and all(isinstance(one, str) for one in judge):
-        given["judge"] = ",".join(judge)
-    for name in ("judge", "metrics"):
-        if isinstance(text := given.get(name), str):
-            given[name] = VARIABLES[f"{_PREFIX}{name.upper()}"].metadata["read"](name, text)
-    if not isinstance(given.get("judge"), str):
-        given.pop("judge", None)
+        judge = ",".join(judge)
+    if isinstance(judge, str):
+        given["judge"] = judge
+    if isinstance(metrics := given.get("metrics"), str):
+        given["metrics"] = _listed(metrics)
     return replace(Settings.from_environment(), **{name: value for name, value in given.items() if value is not None})
 
 
@@ -333,36 +314,15 @@ def retrieval_tools() -> tuple[str, ...]:
     return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
 
 
-def deployment_environment() -> str | None:
-    """The environment that OpenTelemetry's variable names, such as `production`."""
-    parts = [part.partition("=") for part in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")]
-    named = {name.strip(): value.strip() for name, _, value in parts}
-    return named.get("deployment.environment.name") or named.get("deployment.environment")
-
-
-_HIDING: Mapping[str, tuple[HiddenContent, ...]] = {
-    **dict.fromkeys((f"OPENINFERENCE_HIDE_INPUT{rest}" for rest in ("S", "_MESSAGES", "_TEXT")), ("inputs",)),
-    **dict.fromkeys((f"OPENINFERENCE_HIDE_OUTPUT{rest}" for rest in ("_MESSAGES", "_TEXT")), ("outputs",)),
-    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are the output of a search
-    "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
-}
-
-
-def hidden_content() -> frozenset[HiddenContent]:
-    """The kinds of text that OpenInference's variables hide: each value but a plain no hides."""
-    return frozenset(
-        what for name, hidden in _HIDING.items() if (variable(name) or "0").lower() not in _NO for what in hidden
-    )
-
-
 def is_enabled() -> bool:
     """False if `RAGSPAN_ENABLED` turns everything off, and in a subinterpreter.
 
     Raises:
         ConfigurationError: its value is neither true nor false.
     """
-    value = variable("RAGSPAN_ENABLED")
-    return (_boolean("RAGSPAN_ENABLED", value) if value else True) and not _is_subinterpreter()
+    name = "RAGSPAN_ENABLED"
+    text = variable(name)
+    return (text is None or bool(VARIABLES[name].metadata["read"](name, text))) and not _is_subinterpreter()
 
 
 def _is_subinterpreter() -> bool:

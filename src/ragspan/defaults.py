@@ -10,6 +10,7 @@ from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
+from ragspan.judges.judge_when import JudgeWhen
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.process import in_use
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _LIKE_SETTINGS = (
-    *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
+    *("queue_size", "concurrency", "sample_rate", "judge_share", "metric_timeout", "exit_timeout"),
     *("judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
@@ -102,6 +103,8 @@ def engine_from(
     if not settings.enabled:
         return ScoringEngine(metrics=(), emitters=())
     made = {"budget": budget_from(settings), **{name: getattr(settings, name) for name in _LIKE_SETTINGS}}
+    if settings.judge_when is not None and "judge_when" not in options:
+        made["judge_when"] = JudgeWhen(settings.judge_when, "RAGSPAN_JUDGE_WHEN")
     return ScoringEngine(
         metrics=metrics_from(settings) if metrics is None else metrics,
         emitters=emitters_from(settings, providers) if emitters is None else emitters,

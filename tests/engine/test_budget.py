@@ -10,7 +10,7 @@ from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.usage import Usage
 
 DAY = 24 * 60 * 60
-FALLBACKS = "'skip' or 'overlap'"
+FALLBACKS = "one of skip, overlap"
 
 
 @pytest.mark.parametrize(

@@ -74,14 +74,6 @@ class TestShutdown:
         assert search.end_time == record.retrievals[0].ended_ns
         assert not [key for key in span.attributes if key.startswith("ragspan.score")]
 
-    def test_nothing_is_emitted_afterwards(self, telemetry, make_record, answer):
-        emitter = telemetry.emitter()
-        emitter.shutdown(timeout=10)
-
-        assert answer(emitter, make_record(), SCORES) is None
-        assert telemetry.spans == ()
-        assert telemetry.events == []
-
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_does_not_end_the_spans_of_its_parent(telemetry, make_record):

@@ -7,8 +7,8 @@ from forked import in_child
 
 from ragspan.engine import EngineStats
 from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
+from ragspan.engine.self_metrics import SelfMetrics
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
-from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.usage import Usage
 
 

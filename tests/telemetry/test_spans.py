@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from ragspan import RetrievedContext
+from ragspan.engine.redaction import redacted
 from ragspan.messages import ErrorReport
 from ragspan.records import Reranking, SpanAnchor, ToolCall
-from ragspan.redaction import redacted
 from ragspan.telemetry.values import well_formed
 
 STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000

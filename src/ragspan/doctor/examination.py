@@ -18,17 +18,17 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ragspan.addresses import cause_of, secrets_in_url, shown_url
-from ragspan.arguments import texts_in
 from ragspan.config import Settings, process_environment, variable, without_effect
 from ragspan.defaults import sink_from
 from ragspan.doctor import HANGING, MISUSE, Check, Finding
 from ragspan.doctor.record import DOCS, captured_logs, new_record, watch_record
+from ragspan.engine.redaction import redact_from
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
+from ragspan.judges.judge_catalogue import texts_in
 from ragspan.judges.judge_protocols import Judge
 from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from, metric_part
-from ragspan.redaction import redact_from
 from ragspan.telemetry.emitter_protocols import emitter_class
 from ragspan.telemetry.providers import SDK_IS_OFF, why_no_spans
 from ragspan.telemetry.values import bounded

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ragspan.arguments import AMOUNT, WHOLE, choice
+from ragspan.arguments import AMOUNT, WHOLE, one_of
 from ragspan.engine.threads import ReentrantCriticalSection, step
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges.session import Settle
@@ -58,7 +58,7 @@ class Budget:
         WHOLE.or_none().check_fields(self, "requests_per_minute")
         if self.usd_per_day is None and self.tokens_per_minute is None and self.requests_per_minute is None:
             raise ConfigurationError("a budget needs a limit: usd_per_day, tokens_per_minute or requests_per_minute")
-        choice("skip", "overlap").check_fields(self, "fallback")
+        one_of("skip", "overlap").check_fields(self, "fallback")
 
 
 class Limit:

@@ -119,5 +119,5 @@ class JudgeShareDecisions:
             found = judged(scored.outcomes[name], scored.asked)
             if found is not None:
                 part, label = found
-                labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
+                labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or "unknown"}
                 self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(name), **labels}))

@@ -21,7 +21,7 @@ from ragspan.engine.judge_share_decisions import beside_screen
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of, with_embedded_judge
 from ragspan.engine.metric_outcome import outcome_of
 from ragspan.engine.options import Options
-from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.exceptions import BudgetExhausted
 from ragspan.judges.session import JudgingSession, judging

@@ -6,23 +6,21 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, Rule, choice, has_methods, instance, one_of
+from ragspan.arguments import SECONDS, SHARE, SOME_SECONDS, SOME_SHARE, Rule, has_methods, instance, one_of
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import spenders_of
+from ragspan.engine.redaction import Redact
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
-from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
+from ragspan.judges.judge_when import NOT_MET, Facts, JudgeWhen
+from ragspan.metrics import Metric
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.redaction import Redact
-
-if TYPE_CHECKING:
-    from ragspan.metrics.metric import Metric
-    from ragspan.telemetry.emitter_protocols import Emitter
+from ragspan.telemetry import Emitter
 
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 NOT_SAMPLED = "not_sampled"
@@ -70,8 +68,8 @@ class Options(ProcessorOptions):
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         SOME_SECONDS.check_fields(self, "metric_timeout")
-        choice("helper", "thread").check_fields(self, "judging")
-        choice("skip", "prompt").check_fields(self, "unknown_contexts")
+        one_of("helper", "thread").check_fields(self, "judging")
+        one_of("skip", "prompt").check_fields(self, "unknown_contexts")
         SOME_SHARE.or_none().check_fields(self, "judge_share")
         if self.judge_share is not None:
             check_share(self.metrics)
@@ -114,6 +112,6 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     """The metrics, those that are given by name made with the judge that the environment names; else a `ConfigurationError`."""
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
         return cast("Sequence[Metric]", metrics)  # what is not a list of metrics is refused with the other arguments
-    from ragspan.metrics.metric_catalogue import metrics_from
+    from ragspan.metrics.metric_catalogue import metrics_from  # which loads the clients of judges
 
     return metrics_from(Settings.from_environment(), metrics)

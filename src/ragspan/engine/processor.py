@@ -17,24 +17,23 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from operator import index
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
+
+from opentelemetry.metrics import MeterProvider
 
 from ragspan.engine.process_end import is_multiprocessing_child, process_end, sigterm
 from ragspan.engine.record_queue import Item, RecordQueue
+from ragspan.engine.self_metrics import Figure, SelfMetrics
 from ragspan.engine.stats import Dropped, EngineStats, ShutdownReport
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded, is_owned
 from ragspan.engine.worker import ProcessorOptions, Work, WorkerLoop
 from ragspan.outcomes import ScoredRecord
 from ragspan.process import keep_inherited, watch_forks
 from ragspan.records import Capture
+from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import context_of_worker
 from ragspan.throttled_log import ThrottledLog, log_line
 from ragspan.turns import enable_turns
-
-if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
-    from opentelemetry.metrics import MeterProvider
-
-    from ragspan.telemetry.self_metrics import Figure
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
@@ -61,8 +60,6 @@ class BackgroundProcessor(ABC):
     """What has become of finished records, in the metrics about ragspan itself."""
 
     def __init__(self, options: ProcessorOptions, *, is_enabled: bool, meter_provider: MeterProvider | None) -> None:
-        from ragspan.telemetry.self_metrics import SelfMetrics
-
         self._is_enabled = is_enabled
         self._self_metrics = SelfMetrics(meter_provider)
         self._processor_options = options
@@ -234,17 +231,15 @@ class BackgroundProcessor(ABC):
 
     def _figures(self) -> Iterator[Figure]:
         """Of the queue, for the metrics about ragspan itself."""
-        from ragspan.telemetry import semconv
-
         options, stats = self._processor_options, self._queue.stats
         yield semconv.METRIC_QUEUE_SIZE, stats.queued, {}
         yield semconv.METRIC_QUEUE_BYTES, self._queue.bytes, {}
         yield semconv.METRIC_QUEUE_CAPACITY, options.queue_size, {}
         yield semconv.METRIC_QUEUE_CAPACITY_BYTES, options.queue_bytes, {}
         yield semconv.METRIC_RECORDS, stats.finished, {semconv.RESULT: self._finished_as}
-        yield semconv.METRIC_RECORDS, stats.nothing_to_score, {semconv.RESULT: semconv.RESULT_NOTHING_TO_SCORE}
+        yield semconv.METRIC_RECORDS, stats.nothing_to_score, {semconv.RESULT: "nothing_to_score"}
         for reason, number in stats.dropped.items():
-            yield semconv.METRIC_RECORDS, number, {semconv.RESULT: semconv.RESULT_DROPPED, semconv.REASON: reason}
+            yield semconv.METRIC_RECORDS, number, {semconv.RESULT: "dropped", semconv.REASON: reason}
 
     @property
     def _is_current_thread(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ragspan.config import deployment_environment
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.client import HelperClient
@@ -15,16 +14,16 @@ from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.metric_run import MetricRun, MetricRunner, RunGroup, RunnerParts
 from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
-from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.redaction import Redaction
 from ragspan.engine.sampling import identity_of
+from ragspan.engine.self_metrics import SelfMetrics
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
-from ragspan.judge_when import facts_of
 from ragspan.judges.background import with_prompt_evidence
+from ragspan.judges.judge_when import facts_of
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 from ragspan.turns import give_turn
 
@@ -59,7 +58,6 @@ class RecordScorer:
         self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
             self._decisions = JudgeShareDecisions(options.judge_share, asking, self_metrics.meter)
-        self._environment = deployment_environment()
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
@@ -122,7 +120,7 @@ class RecordScorer:
     async def _start(self, item: Item, handle: GroupHandle, group: RunGroup, runs: list[MetricRun]) -> Asked | None:
         """Start the metrics that score the record; the others end at once, with the reason. Why the judge is asked, if it is for a share."""
         options, record = self._options, group.record
-        facts = facts_of(record, self._environment) if options.judge_when is not None else {}
+        facts = facts_of(record) if options.judge_when is not None else {}
         is_for_nothing = item.on_end is None and any(run.runner.is_paid for run in runs) and not handle.holds_scores
         chosen: list[MetricRun] = []
         for run in runs:

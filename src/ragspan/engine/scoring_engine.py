@@ -9,26 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+
+from opentelemetry.metrics import MeterProvider
 
 from ragspan.config import JudgingPlace, UnknownContextsRule, is_enabled
 from ragspan.engine.budget import Budget
 from ragspan.engine.options import Options, with_named
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
+from ragspan.engine.redaction import RedactOption, redact_from
 from ragspan.engine.stats import Dropped
 from ragspan.engine.worker import Work
-from ragspan.judge_when import JudgeWhen
+from ragspan.judges.judge_when import JudgeWhen
+from ragspan.metrics import Metric
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
-from ragspan.redaction import RedactOption, redact_from
+from ragspan.telemetry import Emitter
 from ragspan.throttled_log import ThrottledLog
-
-if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
-    from opentelemetry.metrics import MeterProvider
-
-    from ragspan.metrics.metric import Metric
-    from ragspan.telemetry.emitter_protocols import Emitter
 
 _LOOK_AGAIN = 1.0  # seconds after which somebody who waits makes sure that there is a worker
 

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from ragspan import field_names
 from ragspan.arguments import with_article
+from ragspan.engine.redaction import RedactionError, redact_from, redacted
 from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.sources import BAD, GOOD
 from ragspan.evaluate.tables import Table
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, as_contexts
-from ragspan.redaction import RedactionError, redact_from, redacted
 from ragspan.safe_copy import kept_entries
 
 _T = TypeVar("_T")

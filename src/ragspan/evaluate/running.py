@@ -27,12 +27,12 @@ from rich.text import Text
 from ragspan.arguments import counted
 from ragspan.config import Settings
 from ragspan.engine import Budget, Dropped, ScoringEngine
+from ragspan.engine.redaction import RedactedRecord
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter
 from ragspan.evaluate.tables import Table
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
-from ragspan.redaction import RedactedRecord
 from ragspan.usage import Usage
 
 _T = TypeVar("_T")

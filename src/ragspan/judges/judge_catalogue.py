@@ -7,11 +7,11 @@ follows the first colon of the name, if anything does, and with the options by n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from ragspan.arguments import meant, texts_in
+from ragspan.arguments import meant
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -76,6 +76,15 @@ def judge_part(name: str) -> Callable[..., Any]:
     """
     part: Callable[..., Any] = load_part(JUDGES, name, f"{name} is not installed{_install_hint(name)}")
     return part
+
+
+def texts_in(options: object) -> Iterator[str]:
+    """All texts in the values of a judge's options, of which any may be a key."""
+    if isinstance(options, str):
+        yield options
+    elif isinstance(options, (Mapping, list, tuple)):
+        for inner in options.values() if isinstance(options, Mapping) else options:
+            yield from texts_in(inner)
 
 
 def _made(name: str, options: Mapping[str, Any]) -> Judge:

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
+from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, whole, wrong
 from ragspan.config import JudgeMode
 from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, ChatEndpoint
+from ragspan.judges.judge_catalogue import texts_in
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.llm_judge import LLMJudge
 from ragspan.judges.presets import PRESETS

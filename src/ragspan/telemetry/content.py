@@ -6,12 +6,12 @@ score's evidence, for all metrics and judges. `Score.explanation` itself stays a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from ragspan.arguments import FLAG, Rule
-from ragspan.config import CaptureContent, ContentPlace, HiddenContent, Settings, hidden_content
+from ragspan.config import BOOLEANS, CaptureContent, ContentPlace, Settings, variable
 from ragspan.judges.judge_protocols import ClaimVerdict, Rating, Vote
 from ragspan.outcomes import Score
 from ragspan.telemetry.values import clean_name
@@ -19,6 +19,14 @@ from ragspan.telemetry.values import clean_name
 MAX_DIMENSION_VALUES = 50
 """Values of one dimension in each process's metrics. Each value is a time series of its own."""
 _MAX_EXPLANATION_CHARS = 1000
+HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
+_HIDING: Mapping[str, tuple[HiddenContent, ...]] = {
+    **dict.fromkeys((f"OPENINFERENCE_HIDE_INPUT{rest}" for rest in ("S", "_MESSAGES", "_TEXT")), ("inputs",)),
+    **dict.fromkeys((f"OPENINFERENCE_HIDE_OUTPUT{rest}" for rest in ("_MESSAGES", "_TEXT")), ("outputs",)),
+    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are the output of a search
+    "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
+}
+"""The kinds of text that OpenInference's variables hide."""
 # `"false"` is true to Python, and would send users' texts.
 _CAPTURE_CONTENT = Rule(
     "True, False, 'spans' or 'events'", lambda value: isinstance(value, bool) or value in get_args(ContentPlace)
@@ -42,7 +50,9 @@ class ContentPolicy:
     `RAGSPAN_EXPLANATIONS`; without it, explanations have quotes where content goes, and counts and places elsewhere."""
 
     def __post_init__(self) -> None:
-        settings, self._hidden = Settings.from_environment(), hidden_content()
+        settings = Settings.from_environment()
+        hiding = [name for name in _HIDING if BOOLEANS.get((variable(name) or "no").lower(), True)]
+        self._hidden = {kind for name in hiding for kind in _HIDING[name]}
         if self.capture_content is None:
             self.capture_content = settings.capture_content or False
         if self.explanations is None:

@@ -19,10 +19,10 @@ from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Link, Span, StatusCode, TracerProvider
 
-from ragspan.arguments import SECONDS, choice, counted, has_methods
+from ragspan.arguments import SECONDS, counted, has_methods, one_of
 from ragspan.config import DIMENSION_NAMES, SpanStyle
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.process import watch_forks
+from ragspan.process import in_use, watch_forks
 from ragspan.records import RagRecord, SpanAnchor, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES, ContentPolicy
@@ -36,7 +36,7 @@ from ragspan.throttled_log import ThrottledLog, log_line
 from ragspan.turns import give_turn
 
 ANSWER_KINDS = {
-    True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
+    True: ("invoke_agent", "AGENT", "gen_ai.agent.name"),
     False: ("invoke_workflow", "CHAIN", semconv.GEN_AI_WORKFLOW_NAME),
 }
 """Operation, OpenInference's kind and the attribute of the name, of an agent's answers and of others."""
@@ -78,7 +78,7 @@ class OTelEmitter(ContentPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice(*get_args(SpanStyle)).check_fields(self, "spans")
+        one_of(*get_args(SpanStyle)).check_fields(self, "spans")
         SECONDS.check_fields(self, "score_wait")
         DIMENSION_NAMES.check_fields(self, "dimensions")
         self._known: dict[str, dict[str, None]] = {}
@@ -94,8 +94,6 @@ class OTelEmitter(ContentPolicy):
             explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
         )
         self.log = ThrottledLog()
-        self._has_warned = False
-        self.is_closed = False
         self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._forget()
         watch_forks(self, OTelEmitter._forget)
@@ -128,14 +126,11 @@ class OTelEmitter(ContentPolicy):
 
         With `spans="scores"` no span is started for an answer that ran under one: that one is the answer's.
         """
-        if self.is_closed:
-            return _AnswerSpan(self, record, None)
         self.exports_spans()  # the global provider may have been set since
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
-        if not self._has_warned and any(retrieval.span for retrieval in record.retrievals):
-            self._has_warned = True
-            self.log.report("traced_twice", _TRACED_TWICE)
+        if any(retrieval.span for retrieval in record.retrievals):
+            in_use.say_once(logging.WARNING, _TRACED_TWICE)
         operation, kind, name = ANSWER_KINDS[record.is_agent]
         span = self.tracer.start_span(
             answer_name(record),
@@ -149,9 +144,9 @@ class OTelEmitter(ContentPolicy):
                     semconv.RECORD_ID: record.record_id,
                     semconv.FRAMEWORK: record.framework,
                     semconv.ANSWER_STATUS: record.status,
-                    semconv.SESSION_ID: record.session_id,
-                    semconv.GEN_AI_CONVERSATION_ID: record.session_id,
-                    semconv.USER_ID: record.user_id if self.allows() else None,
+                    "session.id": record.session_id,
+                    "gen_ai.conversation.id": record.session_id,
+                    "user.id": record.user_id if self.allows() else None,
                 }
             ),
         )
@@ -170,7 +165,7 @@ class OTelEmitter(ContentPolicy):
         """The attributes of spans and events for the dimensions: the record's values, as text."""
         values = ((name, record.metadata.get(name)) for name in self.dimensions)
         found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
-        return {f"{semconv.DIMENSION}{name}": clean_name(str(value)) for name, value in found}
+        return {f"ragspan.dimension.{name}": clean_name(str(value)) for name, value in found}
 
     def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
         """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones."""
@@ -188,8 +183,7 @@ class OTelEmitter(ContentPolicy):
         return flush_all(self.providers, timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """End the spans of the unfinished answers without scores, flush, and emit nothing more."""
-        self.is_closed = True
+        """End the spans of the unfinished answers without scores, and flush."""
         for answer in list(self.unfinished):
             answer.abandon()
         if not self.flush(timeout) and (waiting := spans_waiting()):
@@ -208,16 +202,11 @@ class _AnswerSpan:
     def holds_scores(self) -> bool:
         """Whether outcomes would get anywhere."""
         emitter = self.emitter
-        if emitter.is_closed:
-            return False
         has_span = self.span is not None and self.span.sampled and emitter.exports_spans()
         return has_span or any(map(is_read, emitter.providers[1:]))
 
     def finish(self, scored: ScoredRecord) -> None:
         emitter = self.emitter
-        if emitter.is_closed:
-            self.abandon()
-            return
         span = emitter.unfinished.pop(self, None)
         if span is not None:
             try:
@@ -231,9 +220,8 @@ class _AnswerSpan:
         self._signal(scored, span)
 
     def late(self, scored: ScoredRecord) -> None:
-        if not self.emitter.is_closed:
-            self._add_evaluations(scored)
-            self._signal(scored)
+        self._add_evaluations(scored)
+        self._signal(scored)
 
     def abandon(self) -> None:
         span = self.emitter.unfinished.pop(self, None)
@@ -279,10 +267,10 @@ class _AnswerSpan:
         is_shown = self.emitter.allows(hidden_as="inputs") and self.emitter.allows(hidden_as="outputs")
         if failed.error is not None and is_shown:
             about = {
-                semconv.EXCEPTION_TYPE: clean_name(failed.error.type),
-                semconv.EXCEPTION_MESSAGE: failed.error.message,
+                "exception.type": clean_name(failed.error.type),
+                "exception.message": failed.error.message,
             }
-            span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
+            span.add_event("exception", encodable(about), timestamp=at_ns)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
         """Add a finished span for each outcome below the answer's span, with a link to it.
@@ -326,7 +314,7 @@ class _AnswerSpan:
                 emitter.event_logger.emit(
                     timestamp=time.time_ns(),
                     context=context,
-                    event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
+                    event_name="gen_ai.evaluation.result",
                     attributes=encodable(event_attributes(scored, metric, emitter, emitter.dimensions_of(record))),
                 )
         for metric, outcome in scored.outcomes.items() if is_read(meters) else ():

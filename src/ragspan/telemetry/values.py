@@ -6,7 +6,6 @@ oldest attribute for each new one; ragspan leaves out the least important ones i
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import numbers
@@ -69,14 +68,10 @@ def error_type(kind: str | None) -> str:
 def encodable(attributes: Attributes) -> dict[str, AttributeValue]:
     """The attributes that can be exported, converted where necessary; None, NaN and other objects are left out."""
     return {
-        _key(name): value
+        name: value
         for name, raw in attributes.items()
         if raw is not None and (value := _encodable_value(raw)) is not None
     }
-
-
-_key = functools.lru_cache(maxsize=1024)(well_formed)
-"""There are few keys, and every record has the same ones: only the names of metrics vary."""
 
 
 def _encodable_value(value: object) -> AttributeValue | None:

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import Any, Literal
 
 from ragspan.addresses import basic
-from ragspan.arguments import choice
+from ragspan.arguments import one_of
 from ragspan.config import variable
 from ragspan.tools import Annotation, BatchRejected, Delivered, ScoreWriter, WriteResult
 from ragspan.tools.http import Endpoint
@@ -43,7 +43,7 @@ class LangfuseEmitter(ScoreWriter):
     name = "langfuse"
 
     def server(self) -> Endpoint:
-        choice("observation", "trace").check_fields(self, "level")
+        one_of("observation", "trace").check_fields(self, "level")
         address = self.address("base_url", "LANGFUSE_BASE_URL", "LANGFUSE_HOST", default=_CLOUD)
         public = self.setting("public_key", "LANGFUSE_PUBLIC_KEY")
         secret = self.setting("secret_key", "LANGFUSE_SECRET_KEY")

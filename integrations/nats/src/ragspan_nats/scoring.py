@@ -21,10 +21,10 @@ from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.engine import Dropped
+from ragspan.engine.redaction import RedactedRecord
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
 from ragspan.telemetry.providers import exporters, make_exporter, providers_from_environment
 from ragspan.throttled_log import ThrottledLog

@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragspan.arguments import SECONDS, choice, instance
+from ragspan.arguments import SECONDS, instance, one_of
 from ragspan.backoff import Backoff
 from ragspan.config import Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import Item
-from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.redaction import Redact, Redaction, RedactOption, redact_from
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.engine.worker import ProcessorOptions
 from ragspan.exceptions import RecordError
 from ragspan.judges.background import with_prompt_evidence
 from ragspan.messages import without_texts
 from ragspan.records import RagRecord
-from ragspan.redaction import Redact, RedactOption, redact_from
-from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
 from ragspan.turns import give_turn
@@ -71,7 +69,7 @@ class NatsSink(BackgroundProcessor):
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong. The message names it and holds no secret.
     """
 
-    _finished_as = semconv.RESULT_PUBLISHED
+    _finished_as = "published"
 
     def __init__(
         self,
@@ -95,7 +93,7 @@ class NatsSink(BackgroundProcessor):
         instance(BrokerAccess, "an address or a BrokerAccess").check("broker", broker)
         instance(Stream, "a name or a Stream").check("stream", stream)
         SECONDS.check("retry_timeout", retry_timeout)
-        choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
+        one_of("skip", "prompt").check("unknown_contexts", unknown_contexts)
         self._access, self._stream = broker, stream
         self._publishing = partial(
             Publishing,

@@ -15,11 +15,11 @@ from opentelemetry.metrics import Observation
 
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
+from ragspan.engine.redaction import RedactionError, redact_from, redacted
 from ragspan.engine.threads import Deadline
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import MAX_JSON, RagRecord
-from ragspan.redaction import RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance
+from ragspan.arguments import TEXT, WHOLE, between, has_methods, instance, one_of
 from ragspan.config import JudgeMode
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
@@ -98,7 +98,7 @@ class LLMJudge:
         TEXT.check("name", name)
         between(0, 2).check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
-        choice("one_request", "thorough").check("mode", mode)
+        one_of("one_request", "thorough").check("mode", mode)
         instance(Price, "a Price, such as Price(0.15, 0.60)").or_none().check("price", price)
         self.name = name
         self.price = price

@@ -19,7 +19,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, TypeAlias
 
 from ragspan.arguments import meant
+from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
+from ragspan.records import RagRecord
 
 NOT_MET: Final = "judge_when"
 """The reason of an answer that does not meet the condition."""
@@ -39,8 +41,11 @@ _TOKEN: Final = re.compile(
 )
 
 
-def facts_of(record: Any, environment: str | None = None) -> dict[str, Any]:
-    """What a record says of its answer; `environment` is that of the process, where the record names none."""
+def facts_of(record: RagRecord) -> dict[str, Any]:
+    """What a record says of its answer; where it names no environment, that of OpenTelemetry's variable counts."""
+    parts = [part.partition("=") for part in (variable("OTEL_RESOURCE_ATTRIBUTES") or "").split(",")]
+    process = {name.strip(): value.strip() for name, _, value in parts}
+    environment = process.get("deployment.environment.name") or process.get("deployment.environment")
     return {
         "tag": record.tags,
         "session": record.session_id,

@@ -7,12 +7,12 @@ import typing
 import pytest
 
 from ragspan import ConfigurationError, RagRecord
+from ragspan.engine.redaction import RedactionError, redact_from, redacted, withheld
 from ragspan.judges.judge_protocols import ClaimVerdict, Vote
 from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.records import Background, Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
-from ragspan.redaction import RedactionError, redact_from, redacted, withheld
 
 SECRET = "anna@example.org"
 KEPT = set(

@@ -50,7 +50,7 @@ class SelfMetrics:
 
     def watch(self, figures: Callable[[], Iterable[Figure]], name: str) -> None:
         """Show an engine's figures, by a method of its own, under its name, with a number if another engine has this name."""
-        self.figures = weakref.WeakMethod(figures)
+        self.figures = figures
         for number in count(1):
             self.name = clean_name(name) if number == 1 else f"{clean_name(name)}-{number}"
             if _engines.setdefault(self.name, self) is self:
@@ -107,8 +107,7 @@ def _observe(metric: str, provider: Callable[[], MeterProvider | None], _: Callb
     own = provider()
     # A copy, as engines may come and go meanwhile.
     for engine in filter(None, [reference() for reference in _engines.valuerefs()]):
-        figures = engine.figures()  # None if it was just collected
-        if own is not None and engine.provider() is own and figures is not None:
-            for shown, number, attributes in figures():
+        if engine.provider() is own:
+            for shown, number, attributes in engine.figures():
                 if shown == metric:
                     yield Observation(number, {semconv.ENGINE: engine.name, **attributes})

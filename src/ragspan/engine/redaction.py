@@ -1,4 +1,4 @@
-"""Runs the application's `redact` function (`RAGSPAN_REDACT`) over all text of a record and of its outcomes.
+"""Runs the application's `redact` function (`RAGSPAN_REDACT`) over all text of records, and of what metrics say of them.
 
 Left as they are: numbers, spans, and those fields of ragspan's own classes that say which thing something is or hold words of
 ragspan's own. All else is text: every other field, every field of other people's classes, and metadata with their keys. If the
@@ -7,6 +7,8 @@ function fails, the text does not leave the process.
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import functools
 import importlib
 import inspect
@@ -14,19 +16,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
-from ragspan.arguments import with_article
-from ragspan.config import FUNCTION_NAME, variable
+from ragspan.arguments import with_article, wrong
+from ragspan.config import variable
+from ragspan.engine.record_queue import Item
+from ragspan.engine.stats import Dropped, DropReason
+from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.safe_copy import class_name, plain_scalar, text_keyed
+from ragspan.telemetry.otel_context import suppressed
+from ragspan.throttled_log import ThrottledLog
 
 Redact: TypeAlias = Callable[[str], str]
 """Takes a text and returns the text that may leave the process."""
 RedactOption: TypeAlias = Redact | str | Literal[False] | None
 """A function, or its `module:function`; None reads `RAGSPAN_REDACT`, and False redacts nothing."""
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", RagRecord, Outcome)
 
 _VARIABLE: Final = "RAGSPAN_REDACT"
 _IDENTITY: Final = frozenset(
@@ -69,8 +76,9 @@ def redact_from(given: RedactOption) -> Redact | None:
         return None
     what, found = "redact", cast("object", given)
     if isinstance(given, str):
-        FUNCTION_NAME.check(_VARIABLE, given)
         module, _, function = given.partition(":")
+        if not (module and function):
+            raise wrong(_VARIABLE, given, "module:function, such as 'privacy:mask'")
         try:
             found = getattr(importlib.import_module(module), function)
         except (Exception, SystemExit) as error:  # the application's module may raise anything
@@ -138,3 +146,57 @@ def _identity_of(kind: type) -> frozenset[str]:
     """The fields of this class that it has from ragspan's classes, of those that hold no text."""
     bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "ragspan" and is_dataclass(base)]
     return _IDENTITY & {field.name for base in bases for field in fields(base)}
+
+
+class Redaction:
+    """The redaction of one engine or sink, in one daemon thread, one text after the other: it need not be safe for threads.
+
+    Without `redact` nothing changes and nothing is waited for; `timeout` is the seconds that one record, or one outcome, may take.
+    """
+
+    def __init__(self, redact: Redact | None, *, timeout: float, log: ThrottledLog) -> None:
+        self._redact = redact
+        self._timeout = timeout
+        self._log = log
+        self._thread = DaemonThreads(1, name="ragspan-redact")  # is started by the first text
+
+    def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    async def redacted_record(self, item: Item) -> RagRecord | Dropped | None:
+        """The record that the item's capture becomes, redacted, or why it becomes none; None if the item is out already."""
+        record, error = call_guarded(item.capture.to_record)
+        if error is None and record is None:
+            return Dropped(reason="nothing_to_score")
+        if not isinstance(record, RagRecord):
+            kind = type(record if error is None else error).__name__
+            return self._dropped("capture_error", "a capture could not be made a record: %s", kind)
+        if self._redact is not None and not isinstance(item.capture, RedactedRecord):
+            record, why = await self._run(redacted, record, self._redact)
+            if record is None:
+                return self._dropped("redaction_failed", "a record is dropped, because redact failed: %s", why)
+        return None if item.is_out else record
+
+    async def outcome(self, outcome: Outcome) -> Outcome:
+        """The outcome with its explanations redacted, or without them."""
+        if self._redact is None:
+            return outcome
+        made, _ = await self._run(redacted, outcome, self._redact)
+        return withheld(outcome) if made is None else made
+
+    async def _run(self, call: Callable[[_T, Redact], _T], value: _T, redact: Redact) -> tuple[_T | None, str]:
+        """What the call makes of the value in the thread; or None, and why."""
+        with suppressed():
+            context = contextvars.copy_context()
+        try:
+            calling = self._thread.submit(context.run, call_guarded, call, value, redact)
+            made, error = await asyncio.wait_for(asyncio.wrap_future(calling), self._timeout)
+        except asyncio.TimeoutError:
+            return None, f"it took longer than {self._timeout:g} s"
+        except RuntimeError:
+            return None, "no thread can be started"
+        return made, str(error) if isinstance(error, RedactionError) else type(error).__name__
+
+    def _dropped(self, reason: DropReason, message: str, why: str) -> Dropped:
+        self._log.report(reason, message, why)
+        return Dropped(reason=reason)
