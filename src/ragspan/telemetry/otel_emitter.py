@@ -36,7 +36,7 @@ from ragspan.throttled_log import ThrottledLog, log_line
 from ragspan.turns import give_turn
 
 ANSWER_KINDS = {
-    True: ("invoke_agent", "AGENT", "gen_ai.agent.name"),
+    True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
     False: ("invoke_workflow", "CHAIN", semconv.GEN_AI_WORKFLOW_NAME),
 }
 """Operation, OpenInference's kind and the attribute of the name, of an agent's answers and of others."""
@@ -144,9 +144,9 @@ class OTelEmitter(ContentPolicy):
                     semconv.RECORD_ID: record.record_id,
                     semconv.FRAMEWORK: record.framework,
                     semconv.ANSWER_STATUS: record.status,
-                    "session.id": record.session_id,
-                    "gen_ai.conversation.id": record.session_id,
-                    "user.id": record.user_id if self.allows() else None,
+                    semconv.SESSION_ID: record.session_id,
+                    semconv.GEN_AI_CONVERSATION_ID: record.session_id,
+                    semconv.USER_ID: record.user_id if self.allows() else None,
                 }
             ),
         )
@@ -165,7 +165,7 @@ class OTelEmitter(ContentPolicy):
         """The attributes of spans and events for the dimensions: the record's values, as text."""
         values = ((name, record.metadata.get(name)) for name in self.dimensions)
         found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
-        return {f"ragspan.dimension.{name}": clean_name(str(value)) for name, value in found}
+        return {f"{semconv.DIMENSION}{name}": clean_name(str(value)) for name, value in found}
 
     def bounded_dimensions(self, record: RagRecord) -> Mapping[str, str]:
         """The same for metrics: the first values of each dimension, and `_OTHER` for all later ones."""
@@ -267,10 +267,10 @@ class _AnswerSpan:
         is_shown = self.emitter.allows(hidden_as="inputs") and self.emitter.allows(hidden_as="outputs")
         if failed.error is not None and is_shown:
             about = {
-                "exception.type": clean_name(failed.error.type),
-                "exception.message": failed.error.message,
+                semconv.EXCEPTION_TYPE: clean_name(failed.error.type),
+                semconv.EXCEPTION_MESSAGE: failed.error.message,
             }
-            span.add_event("exception", encodable(about), timestamp=at_ns)
+            span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
         """Add a finished span for each outcome below the answer's span, with a link to it.
@@ -314,7 +314,7 @@ class _AnswerSpan:
                 emitter.event_logger.emit(
                     timestamp=time.time_ns(),
                     context=context,
-                    event_name="gen_ai.evaluation.result",
+                    event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
                     attributes=encodable(event_attributes(scored, metric, emitter, emitter.dimensions_of(record))),
                 )
         for metric, outcome in scored.outcomes.items() if is_read(meters) else ():

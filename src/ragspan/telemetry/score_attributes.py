@@ -36,28 +36,28 @@ def answer_attributes(scored: ScoredRecord, content: ContentPolicy, dimensions: 
         found |= flat_outcome(metric, outcome)
     found |= {
         semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
-        "ragspan.answer.refusal": scored.refusal,
-        "ragspan.language": scored.language,
+        semconv.ANSWER_REFUSAL: scored.refusal,
+        semconv.LANGUAGE: scored.language,
         semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
-        "ragspan.contexts_unknown": record.contexts_unknown,
-        "ragspan.answer.swallowed_errors": record.swallowed_errors or None,
-        "tag.tags": record.tags or None,
+        semconv.CONTEXTS_UNKNOWN: record.contexts_unknown,
+        semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
+        semconv.TAG_TAGS: record.tags or None,
         **dimensions,
-        "agent.name": clean_name(record.name) if record.is_agent else None,
+        semconv.AGENT_NAME: clean_name(record.name) if record.is_agent else None,
         semconv.ASKED: scored.asked,
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
     }
-    found |= {f"ragspan.label.{metric}": score.label for metric, score in scores.items()}
+    found |= {f"{semconv.LABEL}{metric}": score.label for metric, score in scores.items()}
     for metric, score in scores.items():
         found |= _marks(metric, score)
     found |= text_attributes(record.question, "inputs", content)
     found |= text_attributes(record.response, "outputs", content)
-    found |= {f"ragspan.explanation.{metric}": content.explanation(score) for metric, score in scores.items()}
+    found |= {f"{semconv.EXPLANATION}{metric}": content.explanation(score) for metric, score in scores.items()}
     for metric, score in scores.items():
-        found[f"ragspan.claims.{metric}"] = claim_map(record, score, content)
-        found[f"ragspan.judge.{metric}"] = score.judge
-        found |= {f"ragspan.detail.{metric}.{name}": figure for name, figure in score.details.items()}
+        found[f"{semconv.CLAIMS}{metric}"] = claim_map(record, score, content)
+        found[f"{semconv.JUDGE_OF}{metric}"] = score.judge
+        found |= {f"{semconv.DETAIL}{metric}.{name}": figure for name, figure in score.details.items()}
     for index, (metric, score) in enumerate(scores.items()):
         found |= _openinference_copy(index, metric, score)
     if not record.retrievals and record.contexts and content.allows(hidden_as="documents"):  # no other span has them
@@ -73,11 +73,11 @@ def evaluation_attributes(
     found: dict[str, object] = {
         **flat_outcome(metric, outcome),  # so that one query for the flat names finds late scores, too
         **_evaluation_result(scored, metric, content, dimensions, "spans"),
-        "ragspan.evaluation.duration_ms": None if seconds is None else seconds * 1000,
+        semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000,
     }
     if isinstance(outcome, Score):
-        found[f"ragspan.label.{metric}"] = outcome.label
-        found[f"ragspan.claims.{metric}"] = claim_map(scored.record, outcome, content)
+        found[f"{semconv.LABEL}{metric}"] = outcome.label
+        found[f"{semconv.CLAIMS}{metric}"] = claim_map(scored.record, outcome, content)
         found |= _openinference_copy(0, metric, outcome)
     return found
 
@@ -85,9 +85,9 @@ def evaluation_attributes(
 def _marks(metric: str, score: Score) -> dict[str, object]:
     """What else there is to know of a score, under names that end with the metric's."""
     return {
-        f"ragspan.screen.{metric}": score.screen and float(score.screen.value),
-        f"ragspan.cause.{metric}": score.cause if score.causes else None,
-        f"ragspan.fallback.{metric}": score.fallback,
+        f"{semconv.SCREEN}{metric}": score.screen and float(score.screen.value),
+        f"{semconv.CAUSE}{metric}": score.cause if score.causes else None,
+        f"{semconv.FALLBACK}{metric}": score.fallback,
     }
 
 
@@ -95,12 +95,12 @@ def flat_outcome(metric: str, outcome: Outcome) -> dict[str, object]:
     """The one attribute that says how the metric ended."""
     match outcome:
         case Score():
-            return {f"ragspan.score.{metric}": float(outcome.value)}
+            return {f"{semconv.SCORE}{metric}": float(outcome.value)}
         case NotApplicable():
-            return {f"ragspan.not_applicable.{metric}": clean_name(outcome.reason)}
+            return {f"{semconv.NOT_APPLICABLE}{metric}": clean_name(outcome.reason)}
         case MetricFailure():
             # Never the message: a provider or a parser may have quoted the user's text in it.
-            return {f"ragspan.error.{metric}": error_type(outcome.error_type)}
+            return {f"{semconv.ERROR}{metric}": error_type(outcome.error_type)}
 
 
 def _openinference_copy(index: int, metric: str, score: Score) -> dict[str, object]:
@@ -112,7 +112,7 @@ def _openinference_copy(index: int, metric: str, score: Score) -> dict[str, obje
         "annotator_kind": annotator_kind(score),
         "identifier": clean_name(score.judge or "ragspan"),
     }
-    return {f"evaluations.{index}.evaluation.{name}": fact for name, fact in facts.items()}
+    return {semconv.EVALUATION.format(index, name): fact for name, fact in facts.items()}
 
 
 def _evaluation_result(
@@ -132,9 +132,9 @@ def _evaluation_result(
         about[semconv.ERROR_TYPE] = error_type(outcome.error_type)
     elif isinstance(outcome, Score):
         about |= {
-            "gen_ai.evaluation.score.value": float(outcome.value),
+            semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
             semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-            "gen_ai.evaluation.explanation": content.explanation(outcome, place),
+            semconv.GEN_AI_EVALUATION_EXPLANATION: content.explanation(outcome, place),
             semconv.JUDGE: outcome.judge,
             semconv.PROMPT_VERSION: outcome.prompt_version,
             **_marks(metric, outcome),
@@ -147,7 +147,7 @@ def event_attributes(scored: ScoredRecord, metric: str, content: ContentPolicy, 
     judge = getattr(scored.outcomes[metric], "judge", None)
     # Log records with the same value are duplicates, and a worker of a fleet may score a record twice.
     uid = "/".join(filter(None, [scored.record.record_id, metric, judge]))
-    return {**_evaluation_result(scored, metric, content, dimensions, "events"), "log.record.uid": uid}
+    return {**_evaluation_result(scored, metric, content, dimensions, "events"), semconv.LOG_RECORD_UID: uid}
 
 
 def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[float, Attributes]]:

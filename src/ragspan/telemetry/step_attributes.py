@@ -47,45 +47,45 @@ def step_attributes(step: Step, content: ContentPolicy) -> tuple[Attributes, Att
     rest: dict[str, object]
     match step:
         case ToolCall():
-            start |= {"gen_ai.tool.name": step.name, "gen_ai.tool.call.id": step.call_id}
+            start |= {semconv.GEN_AI_TOOL_NAME: step.name, semconv.GEN_AI_TOOL_CALL_ID: step.call_id}
             rest = {
-                "tool.name": step.name,
-                **text_attributes(step.arguments, "inputs", content, "gen_ai.tool.call.arguments"),
-                **text_attributes(step.result, "outputs", content, "gen_ai.tool.call.result"),
+                semconv.TOOL_NAME: step.name,
+                **text_attributes(step.arguments, "inputs", content, semconv.GEN_AI_TOOL_CALL_ARGUMENTS),
+                **text_attributes(step.result, "outputs", content, semconv.GEN_AI_TOOL_CALL_RESULT),
             }
         case Retrieval():
             start |= {
-                "gen_ai.data_source.id": step.data_source_id,
-                "gen_ai.retrieval.top_k": step.top_k,
-                "gen_ai.tool.name": step.tool_name,
-                "gen_ai.tool.call.id": step.tool_call_id,
+                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id,
+                semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
+                semconv.GEN_AI_TOOL_NAME: step.tool_name,
+                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id,
             }
             rest = {
-                "gen_ai.retrieval.documents": json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
-                **text_attributes(step.query, "inputs", content, "gen_ai.retrieval.query.text"),
+                semconv.GEN_AI_RETRIEVAL_DOCUMENTS: json_list([*map(_id_and_score, step.contexts[:_MAX_DOCUMENTS])]),
+                **text_attributes(step.query, "inputs", content, semconv.GEN_AI_RETRIEVAL_QUERY_TEXT),
                 **document_attributes(semconv.RETRIEVAL_DOCUMENTS, step.contexts, content),
             }
         case Reranking():
             rest = {
-                "reranker.top_k": step.top_k,
-                "reranker.model_name": step.model,
-                **text_attributes(step.query, "inputs", content, "reranker.query"),
-                **document_attributes("reranker.output_documents", step.contexts, content),
-                **document_attributes("reranker.input_documents", step.given, content),
+                semconv.RERANKER_TOP_K: step.top_k,
+                semconv.RERANKER_MODEL_NAME: step.model,
+                **text_attributes(step.query, "inputs", content, semconv.RERANKER_QUERY),
+                **document_attributes(semconv.RERANKER_OUTPUT_DOCUMENTS, step.contexts, content),
+                **document_attributes(semconv.RERANKER_INPUT_DOCUMENTS, step.given, content),
             }
         case Generation():
             start |= {
-                "gen_ai.provider.name": step.provider,
-                "gen_ai.request.model": step.model,
-                "gen_ai.request.stream": step.streamed or None,
+                semconv.GEN_AI_PROVIDER_NAME: step.provider,
+                semconv.GEN_AI_REQUEST_MODEL: step.model,
+                semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
             }
             rest = _of_generation(step, content)
     return start, rest
 
 
 _COPIES = {
-    "inputs": (semconv.INPUT_VALUE, "input.mime_type"),
-    "outputs": (semconv.OUTPUT_VALUE, "output.mime_type"),
+    "inputs": (semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE),
+    "outputs": (semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE),
 }
 
 
@@ -104,33 +104,33 @@ def _of_generation(step: Generation, content: ContentPolicy) -> dict[str, object
     first_ns, counts = step.first_token_ns, (step.input_tokens, step.output_tokens)
     found: dict[str, object] = {
         semconv.GEN_AI_RESPONSE_ID: step.response_id,
-        "gen_ai.response.model": step.response_model,
-        "gen_ai.usage.input_tokens": step.input_tokens,
-        "gen_ai.usage.output_tokens": step.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": step.cached_tokens,
-        "gen_ai.response.finish_reasons": step.finish_reason and (step.finish_reason,),
-        "gen_ai.response.time_to_first_chunk": first_ns and max(first_ns - step.started_ns, 0) / 1e9,
-        "llm.model_name": step.model,
-        "llm.provider": step.provider,
-        "llm.token_count.prompt": step.input_tokens,
-        "llm.token_count.completion": step.output_tokens,
-        "llm.token_count.total": None if None in counts else sum(count or 0 for count in counts),
-        "llm.token_count.prompt_details.cache_read": step.cached_tokens,
-        "llm.finish_reason": step.finish_reason,
+        semconv.GEN_AI_RESPONSE_MODEL: step.response_model,
+        semconv.GEN_AI_USAGE_INPUT_TOKENS: step.input_tokens,
+        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: step.output_tokens,
+        semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: step.cached_tokens,
+        semconv.GEN_AI_RESPONSE_FINISH_REASONS: step.finish_reason and (step.finish_reason,),
+        semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: first_ns and max(first_ns - step.started_ns, 0) / 1e9,
+        semconv.LLM_MODEL_NAME: step.model,
+        semconv.LLM_PROVIDER: step.provider,
+        semconv.LLM_TOKEN_COUNT_PROMPT: step.input_tokens,
+        semconv.LLM_TOKEN_COUNT_COMPLETION: step.output_tokens,
+        semconv.LLM_TOKEN_COUNT_TOTAL: None if None in counts else sum(count or 0 for count in counts),
+        semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: step.cached_tokens,
+        semconv.LLM_FINISH_REASON: step.finish_reason,
     }
     # The reply first, then the prompt from its last message to its first.
     if step.reply is not None and content.allows(hidden_as="outputs"):
         reply = fitted([step.reply])
         about = {"finish_reason": step.finish_reason} if step.finish_reason is not None else {}
-        found["gen_ai.output.messages"] = _json([_as_json(one) | about for one in reply])
-        found |= _openinference("llm.output_messages", reply)
+        found[semconv.GEN_AI_OUTPUT_MESSAGES] = _json([_as_json(one) | about for one in reply])
+        found |= _openinference(semconv.LLM_OUTPUT_MESSAGES, reply)
     if step.prompt and content.allows(hidden_as="inputs"):
         prompt = fitted(step.prompt)
         instructions = [{"type": "text", "content": one.text} for one in prompt if one.role == "system"]
         spoken = [_as_json(one) for one in prompt if one.role != "system"]
-        found["gen_ai.input.messages"] = _json(spoken) if spoken else None
-        found["gen_ai.system_instructions"] = _json(instructions) if instructions else None
-        found |= _openinference("llm.input_messages", prompt)
+        found[semconv.GEN_AI_INPUT_MESSAGES] = _json(spoken) if spoken else None
+        found[semconv.GEN_AI_SYSTEM_INSTRUCTIONS] = _json(instructions) if instructions else None
+        found |= _openinference(semconv.LLM_INPUT_MESSAGES, prompt)
     return found
 
 
@@ -146,7 +146,7 @@ def document_attributes(
             told["content"] = bounded(context.text, limit)
         elif not context.id and context.score is None:
             told["metadata"] = f'{{"rank": {index}}}'
-        found |= {f"{among}.{index}.document.{name}": one for name, one in told.items() if one is not None}
+        found |= {semconv.DOCUMENT.format(among, index, name): one for name, one in told.items() if one is not None}
     return found
 
 
@@ -206,9 +206,10 @@ def _openinference(among: str, messages: Sequence[Message]) -> Attributes:
     found: dict[str, object] = {}
     for index, message in reversed([*enumerate(messages)]):
         told = {"role": message.role, "content": message.text or None, "tool_call_id": message.tool_call_id}
-        found |= {f"{among}.{index}.message.{name}": value for name, value in told.items()}
+        found |= {semconv.MESSAGE.format(among, index, name): value for name, value in told.items()}
         for place, request in enumerate(message.tool_requests):
             call = {"id": request.id, "function.name": request.name, "function.arguments": request.arguments}
-            asked = f"{among}.{index}.message.tool_calls.{place}.tool_call"
-            found |= {f"{asked}.{name}": value for name, value in call.items()}
+            found |= {
+                semconv.MESSAGE_TOOL_CALL.format(among, index, place, name): value for name, value in call.items()
+            }
     return found
