@@ -24,7 +24,6 @@ from ragspan.evaluate.rows import ResultFile, partial_of, replacing, require_apa
 from ragspan.evaluate.scoring import evaluate, metrics_of
 from ragspan.evaluate.sources import BAD, GOOD, KEY, StoredAnswer, add_rows, data_set_of, row_of, stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.metrics.metric_catalogue import require_known
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.emitter_protocols import Emitter, emitter_class
@@ -61,20 +60,16 @@ def _evaluate_table(options: Namespace) -> int:
     for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigurationError(f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}")
-    gates = [gate for kind in KINDS for gate in parse_gates(kind, getattr(options, kind) or ())]
     baseline = None if options.compare is None else ResultFile(options.compare)
     _ = baseline and baseline.metrics
     settings = settings_with(judge=options.judge)
     metrics = metrics_of(settings, options.metrics, options.judge)
-    for gate in gates:
-        require_known(
-            gate.metric, [metric.name for metric in metrics], of="a gate needs a metric of this run (--metrics): "
-        )
+    gates = parse_gates({kind: getattr(options, kind) or () for kind in KINDS}, [metric.name for metric in metrics])
     stored = _stored(options)
-    quotes = settings.explanations
-    if quotes is None and settings.capture_content is not False:
-        quotes = True  # of texts that the tool has: they were read there
-    emitter = emitter_class(options.source)(explanations=quotes) if options.to_trace else None
+    emitter = None
+    if options.to_trace:  # the tool has the texts that are quoted: they were read there
+        may_quote = settings.explanations is None and settings.capture_content is not False
+        emitter = emitter_class(options.source)(explanations=may_quote or settings.explanations)
     evaluation = evaluate(
         options.data if stored is None else (answer.record for answer in stored),
         metrics,
@@ -89,7 +84,10 @@ def _evaluate_table(options: Namespace) -> int:
     found = agreement(evaluation)
     if found is not None and found.failures is not None:
         print_parts([found.rate_in_words])
-    _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
+    if options.json is not None:
+        figures = msgspec.to_builtins({**evaluation.figures(), "gates": results, "agreement": found})
+        with replacing(options.json) as unfinished:
+            unfinished.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     if baseline is not None:
         compared = compare(evaluation, baseline)
         print_parts([compared.pairing, *map(str, compared.metrics), *compared.cautions])
@@ -172,37 +170,30 @@ def collect_failures(options: Namespace) -> str:
         require_apart({"the file of rows": options.data}, {"--output": options.output})
     if (options.output is None) is (data_set is None):
         raise ConfigurationError("say where they go: --output FILE.jsonl, or --to phoenix:NAME or mlflow:NAME")
-    found = _failures_in(ResultFile(options.data)) if stored is None else _stored_failures(stored)
-    rows = list({row[KEY]: row for row in found}.values())
+    found: dict[str, dict[str, Any]] = {}
+
+    def collect(record: RagRecord, label: str | None, scores: Sequence[tuple[str, float | None, Any, Any]]) -> None:
+        """Make a row that `ragspan evaluate` and `agree` take: people write `pass` or `fail` into its label."""
+        metric, _, finding, cause = min(scores, key=lambda one: one[1] or 0.0)
+        about = {"label": label, "metric": metric, "finding": finding, "cause": cause}
+        row = {**row_of(record), **about, "fails": {name: value for name, value, *_ in scores}}
+        texts = json.dumps([row[name] for name in ("record_id", "question", "contexts", "response")])
+        key = blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+        found[key] = {KEY: key, **row}
+
+    for answer in stored or ():
+        if scores := [(one.metric, one.value, one.finding, None) for one in answer.scores if one.label == "fail"]:
+            collect(answer.record, None, scores)
+    for row in ResultFile(options.data).rows() if stored is None else ():
+        if row.failing:
+            failing = [(name, one.value, one.explanation, one.cause) for name, one in row.failing.items()]
+            collect(row.record, row.label_word, failing)
+    rows = list(found.values())
     added = _add_to_file(options.output, rows) if data_set is None else add_rows(*data_set, rows)
     there = len(rows) - added
     answers = counted(len(rows), "failing answer", grouped=True)
     known = f", {there:,} of which were there already" if there else ""
     return f"{answers} {'is' if len(rows) == 1 else 'are'} in {options.output or options.to}{known}"
-
-
-def _stored_failures(stored: Iterable[StoredAnswer]) -> Iterator[dict[str, Any]]:
-    for answer in stored:
-        if scores := [one for one in answer.scores if one.label == "fail"]:
-            worst = min(scores, key=lambda one: one.value or 0.0)
-            about = {"label": None, "metric": worst.metric, "finding": worst.finding, "cause": None}
-            yield _keyed(answer.record, {**about, "fails": {one.metric: one.value for one in scores}})
-
-
-def _failures_in(file: ResultFile) -> Iterator[dict[str, Any]]:
-    for row in file.rows():
-        if row.failing:
-            metric, score = min(row.failing.items(), key=lambda item: item[1].value)
-            about = {"label": row.label_word, "metric": metric, "finding": score.explanation, "cause": score.cause}
-            yield _keyed(row.record, {**about, "fails": {name: one.value for name, one in row.failing.items()}})
-
-
-def _keyed(record: RagRecord, about: dict[str, Any]) -> dict[str, Any]:
-    """A row that `ragspan evaluate` and `agree` take: people write `pass` or `fail` into its label."""
-    row = row_of(record)
-    texts = json.dumps([row[name] for name in ("record_id", "question", "contexts", "response")])
-    key = blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
-    return {KEY: key, **row, **about}
 
 
 def _add_to_file(path: Path, rows: Sequence[dict[str, Any]]) -> int:
@@ -229,10 +220,3 @@ def _tell_bad_rows(evaluation: Evaluation) -> None:
     _tell(f"skipped {bad}" for bad in evaluation.bad_rows[:_BAD_ROWS_SHOWN])
     if evaluation.bad_row_count > _BAD_ROWS_SHOWN:
         _tell([f"... and {evaluation.bad_row_count - _BAD_ROWS_SHOWN:,} more rows"])
-
-
-def _write_json(path: Path | None, figures: Any) -> None:
-    if path is not None:
-        with replacing(path) as unfinished:
-            text = json.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False)
-            unfinished.write_text(text + "\n", encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ragspan.evaluate.evaluation import Evaluation, text_table
-from ragspan.evaluate.summaries import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels, wilson_interval
+from ragspan.evaluate.summaries import (
+    LEAST_LABELS,
+    Figure,
+    RateEstimate,
+    Stratum,
+    mean_of_shares,
+    rate_by_labels,
+    wilson_interval,
+)
 from ragspan.outcomes import Label
 
 _CLOSE: Final = 0.05
@@ -19,18 +26,6 @@ _FEW: Final = 10
 """Labels of the rarer kind, with which their variance says little."""
 MEASURES: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
 """What a label says, unless metrics are named. Adherence first: like a label it is of the whole response, and it ranks better."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
-    """A figure with its 95 % interval."""
-
-    value: float
-    lower: float
-    upper: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} ({self.lower:.2f}-{self.upper:.2f})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,10 +152,4 @@ def balanced_accuracy(good: Sequence[bool], bad: Sequence[bool]) -> Figure | Non
     """The mean of the shares that are right among the good and among the bad ones; .5 is chance. None if one of the kinds is missing."""
     if not good or not bad:
         return None
-    shares = [sum(kind) / len(kind) for kind in (good, bad)]
-    intervals = [wilson_interval(share, len(kind)) for share, kind in zip(shares, (good, bad), strict=True)]
-    value = sum(shares) / 2
-    below, above = (
-        math.hypot(*(share - end[side] for share, end in zip(shares, intervals, strict=True))) / 2 for side in (0, 1)
-    )
-    return Figure(value=value, lower=max(value - below, 0.0), upper=min(value + above, 1.0))
+    return mean_of_shares([(0.5, sum(kind) / len(kind), len(kind)) for kind in (good, bad)])
