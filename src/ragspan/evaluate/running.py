@@ -15,18 +15,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TextIO, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
 from ragspan.arguments import counted
-from ragspan.config import Settings
-from ragspan.engine import Budget, Dropped, ScoringEngine
+from ragspan.engine import Dropped, ScoringEngine
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter
 from ragspan.evaluate.tables import Table
@@ -57,9 +56,8 @@ _MOST_IN_VAIN, _SUSPECT = 3, 60.0
 class Run:
     """The work on the rows of one table."""
 
-    metrics: Sequence[Metric]
-    settings: Settings
-    budget: Budget | None
+    engine: ScoringEngine
+    concurrency: int
     table: Table
     writer: RowWriter
     evaluation: Evaluation
@@ -76,23 +74,9 @@ class Run:
     _answered: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
 
-    def __post_init__(self) -> None:
-        self._engine = ScoringEngine(
-            metrics=self.metrics,
-            concurrency=self.settings.concurrency,
-            score_unsampled=True,
-            judge_share=self.evaluation.judge_share,
-            budget=self.budget,
-            waits_for_budget=True,
-            metric_timeout=self.settings.metric_timeout,
-            exit_timeout=0,
-            judging=self.settings.judging,
-            name="ragspan-evaluate",
-        )
-
     async def evaluate(self, rows: Iterator[_Row]) -> None:
         """Judge the rows that are not done yet, many at the same time; write and count all in their order."""
-        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.settings.concurrency)
+        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.concurrency)
         waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
         try:
             for row in chain(self.writer.resume(rows), rows, [None]):
@@ -120,13 +104,13 @@ class Run:
             await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
             log = logging.getLogger("ragspan")
             was_disabled, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
-            self._engine.shutdown(0)
+            self.engine.shutdown(0)
             log.disabled = was_disabled
 
     async def _judged(self, row: _Row) -> _Row:
         """The row with all its outcomes; the same object where none is new. A judge that is away is asked again, after pauses."""
         if isinstance(row, BadRow) or not (
-            left := [metric.name for metric in self.metrics if self._is_left(row, metric)]
+            left := [metric.name for metric in self.engine.metrics if self._is_left(row, metric)]
         ):
             return row
         is_new, asked, found = not row.outcomes, row.asked, dict[str, Outcome]()
@@ -136,7 +120,7 @@ class Run:
             for name in left:
                 self._answered.setdefault(name, (now, _BEFORE_FIRST if self.patience is None else self.patience))
             # The reader has redacted it. A row that is judged again keeps why the judge is asked about it.
-            result = await self._engine.score(RedactedRecord(row.record), sample=is_new, only=left)
+            result = await self.engine.score(RedactedRecord(row.record), sample=is_new, only=left)
             left, now = [], time.monotonic()
             if isinstance(result, Dropped):
                 break
@@ -160,7 +144,7 @@ class Run:
                 pause *= 2
         known = {**row.outcomes, **found}
         return replace(
-            row, asked=asked, outcomes={metric.name: known.get(metric.name, _LOST) for metric in self.metrics}
+            row, asked=asked, outcomes={metric.name: known.get(metric.name, _LOST) for metric in self.engine.metrics}
         )
 
     def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
@@ -174,15 +158,13 @@ class Run:
 def run_in_loop(work: Coroutine[Any, Any, None]) -> None:
     """Run it. Unlike with `asyncio.run`, Ctrl-C interrupts the reading of the table as well."""
     with contextlib.closing(asyncio.new_event_loop()) as loop:
-        task = loop.create_task(work)
         try:
-            loop.run_until_complete(task)
+            loop.run_until_complete(work)
         finally:
-            if not task.done():
+            for task in (left := asyncio.all_tasks(loop)):
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    loop.run_until_complete(task)
-            _ = task.cancelled() or task.exception()  # an error is raised already, so asyncio need not log it
+            if left:
+                loop.run_until_complete(asyncio.wait(left))
 
 
 def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
@@ -200,31 +182,28 @@ def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None
 
 
 @contextlib.contextmanager
-def progress_on_stderr(
-    *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Callable[[Run], None]]:
+def progress_on_stderr() -> Iterator[Callable[[Run], None]]:
     """A function that shows how far a run is: on a terminal it renews a line, else it adds one every ten seconds."""
-    target = sys.stderr if file is None else file
-    began = shown = clock()
-    with contextlib.ExitStack() as stack:
-        status = stack.enter_context(Console(file=target).status("")) if target.isatty() else None
+    began = shown = time.monotonic()
+    status = Console(stderr=True).status("") if sys.stderr.isatty() else None
 
-        def display(run: Run) -> None:
-            nonlocal shown
-            now, evaluation = clock(), run.evaluation
-            if status is None and now - shown < _LINE_PAUSE:
-                return
-            shown = now
-            done = evaluation.rows + evaluation.bad_row_count
-            share, words = run.table.share_read(run.begun), counted(done, "row", grouped=True)
-            words += "" if share is None else f" ({share * done / max(run.begun, 1):.0%})"
-            if run.outage is not None:
-                words += f" · {run.outage}"
-            elif done > evaluation.resumed:
-                words += f" · {(done - evaluation.resumed) / (now - began):,.1f} rows/s"
-            if status is not None:
-                status.update(Text(words))
-            else:
-                print(words, file=target, flush=True)
+    def display(run: Run) -> None:
+        nonlocal shown
+        now, evaluation = time.monotonic(), run.evaluation
+        if status is None and now - shown < _LINE_PAUSE:
+            return
+        shown = now
+        done = evaluation.rows + evaluation.bad_row_count
+        share, words = run.table.share_read(run.begun), counted(done, "row", grouped=True)
+        words += "" if share is None else f" ({share * done / max(run.begun, 1):.0%})"
+        if run.outage is not None:
+            words += f" · {run.outage}"
+        elif done > evaluation.resumed:
+            words += f" · {(done - evaluation.resumed) / (now - began):,.1f} rows/s"
+        if status is not None:
+            status.update(Text(words))
+        else:
+            print(words, file=sys.stderr, flush=True)  # noqa: T201 - a command's own words
 
+    with status or contextlib.nullcontext():
         yield display

@@ -120,10 +120,21 @@ def evaluate(
                 judge_share=share,
                 all_rows=writer.rows,
             )
-            run = Run(
+            engine = ScoringEngine(
                 metrics=chosen,
-                settings=settings,
+                concurrency=settings.concurrency,
+                score_unsampled=True,
+                judge_share=share,
                 budget=budget or budget_from(settings),
+                waits_for_budget=True,
+                metric_timeout=settings.metric_timeout,
+                exit_timeout=0,
+                judging=settings.judging,
+                name="ragspan-evaluate",
+            )
+            run = Run(
+                engine=engine,
+                concurrency=settings.concurrency,
                 table=table,
                 writer=writer,
                 evaluation=evaluation,

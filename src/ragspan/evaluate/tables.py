@@ -10,7 +10,6 @@ import io
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -104,25 +103,26 @@ def _file_table(path: str | os.PathLike[str]) -> Table:
             return replace(_parquet_table(raw, name), close=opened.pop_all().close)
         size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
         # A byte order mark is left out, and lines end at line feeds only.
-        read = Counter[str]()
-        lines = _lines(opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n")), name, read)
+        text, read = opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n")), 0
+
+        def decoded() -> Iterator[str]:
+            nonlocal read
+            try:
+                for line in text:
+                    read += len(line.encode())
+                    yield line
+            except UnicodeDecodeError:
+                raise TableError(f"{name} is not UTF-8 text: unpack it, or save it as UTF-8") from None
+            except OSError as error:
+                raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
+
+        lines = decoded()
         begin = next((line for line in lines if line.strip()), None)
         if begin is None:
             raise TableError(f"{name} is empty")
         is_json = ending not in {".csv", ".tsv"} and (ending in _JSON or begin.lstrip()[:1] in {"{", "["})
         table = (_json_table if is_json else _csv_table)(chain([begin], lines), name)
-        return replace(table, share_read=lambda _: read[name] / size if size else None, close=opened.pop_all().close)
-
-
-def _lines(text: io.TextIOWrapper, name: str, read: Counter[str]) -> Iterator[str]:
-    try:
-        for line in text:
-            read[name] += len(line.encode())
-            yield line
-    except UnicodeDecodeError:
-        raise TableError(f"{name} is not UTF-8 text: unpack it, or save it as UTF-8") from None
-    except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
+        return replace(table, share_read=lambda _: read / size if size else None, close=opened.pop_all().close)
 
 
 def _csv_table(lines: Iterator[str], name: str) -> Table:
