@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragspan.evaluate import Evaluation, running
+from ragspan.evaluate import Evaluation, scoring
 from ragspan.evaluate.evaluation import headline
 from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import NotApplicable, Score
@@ -54,11 +54,13 @@ def test_the_cost_of_a_resumed_run_says_that_the_earlier_one_is_in_it():
     ],
 )
 def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, monkeypatch, capsys, run, line):
-    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=clock))
-    usual = {"outage": None, "begun": run["done"], "table": SimpleNamespace(share_read=lambda row: row / 100)}
+    monkeypatch.setattr(scoring, "time", SimpleNamespace(monotonic=clock))
+    table = SimpleNamespace(share_read=lambda row: row / 100)
     evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
-    with running.progress_on_stderr() as display:
-        clock.advance(10)
-        display(SimpleNamespace(**usual | run, evaluation=evaluation))
+    others = dict.fromkeys(("engine", "concurrency", "writer", "patience", "stop", "status"))
+    shown = scoring.Run(table=table, evaluation=evaluation, progress=True, **others)
+    shown.begun, shown.outage = run.get("begun", run["done"]), run.get("outage")
+    shown.began = shown.shown = clock.now - 10
+    shown.show_progress()
 
     assert capsys.readouterr().err == line

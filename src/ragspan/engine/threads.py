@@ -177,7 +177,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:
-    """What the coroutine returns, run in an event loop of this thread's.
+    """What the coroutine returns, run in an event loop of this thread's. What raises, Ctrl-C as well, ends all tasks there.
 
     The threads of gevent are one thread, in which the worker's loop runs, and Python has one loop at a time in a thread. What
     computes and waits for nothing needs none.
@@ -188,6 +188,12 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
         loop = asyncio.SelectorEventLoop()
         try:
             return loop.run_until_complete(call(*args))
+        except BaseException:  # Ctrl-C as well, which comes wherever the thread is
+            for task in (left := asyncio.all_tasks(loop)):
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.wait(left))
+            raise
         finally:
             loop.close()
     coroutine = call(*args)

@@ -96,7 +96,13 @@ def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
     if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):
         return None
     if isinstance(cell, str):
-        cell = _written_out(cell)
+        written, printed = _json_of(cell), cell.strip()
+        if written is None and printed.startswith("["):
+            with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                written = ast.literal_eval(printed)
+            written = written if repr(written) == printed else None  # NumPy leaves out commas: that is one text
+        has_text = isinstance(written, dict) and any(isinstance(written.get(key), str) for key in field_names.TEXT)
+        cell = written if has_text or isinstance(written, list) else cell  # other JSON is a context as well
     elif hasattr(cell, "tolist"):  # an array or a series; of no dimension it is a single text
         cell = cell.tolist()
     if isinstance(cell, (str, bytes, Mapping)) or not isinstance(cell, Iterable):
@@ -105,19 +111,6 @@ def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
         return as_contexts([item for item in cell if not is_missing(item)])
     except ConfigurationError as error:
         raise CellError(f"cannot be read: {error}") from None
-
-
-def _written_out(text: str) -> Any:
-    """The list or the object with a text that a text writes out, or the text alone: other JSON is a context as well."""
-    written, printed = _json_of(text), text.strip()
-    if written is None and printed.startswith("["):
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            written = ast.literal_eval(printed)
-        written = written if repr(written) == printed else None  # NumPy leaves out commas: that is one text
-    has_text = isinstance(written, dict) and any(
-        isinstance(written.get(key), str) for key in ("text", "page_content", "content")
-    )
-    return written if has_text or isinstance(written, list) else text
 
 
 def _json_of(text: str) -> Any:

@@ -18,7 +18,6 @@ import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Final
 
@@ -141,7 +140,6 @@ class RowWriter(ResultFile):
     ) -> None:
         run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
         self._header = json.dumps({RUN: run}).encode() + b"\n"
-        self._file: BufferedWriter | None = None
         self._output, self._is_copy = output, False
         self.last_row = 0
         """The last row of the earlier run."""
@@ -185,20 +183,15 @@ class RowWriter(ResultFile):
         """Write one row; raises a `TableError` if the file cannot be written."""
         line = _line_of(done)
         try:
-            if self._file is None:
-                self.path.touch(mode=0o600)  # it quotes answers and contexts
-                self._file = self.path.open("ab")
-                line = line if self._file.tell() else self._header + line
-            self._file.write(line)
-            self._file.flush()
+            self.path.touch(mode=0o600)  # it quotes answers and contexts
+            with self.path.open("ab") as file:
+                file.write(line if file.tell() else self._header + line)
         except OSError as error:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
-    def finish(self, *, is_complete: bool) -> None:
-        """Close the file, and give it its name if the table is done."""
-        if self._file is not None:
-            self._file.close()
-        if self._output is None or not is_complete:
+    def finish(self) -> None:
+        """Give the file its name: the table is done."""
+        if self._output is None:
             return
         try:
             if not self.path.exists():  # no row could be read
@@ -296,12 +289,17 @@ def _line_of(done: EvaluatedRow) -> bytes:
         plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
     more = _pruned({"label": done.label_word, "asked": done.asked})
     outcomes = {}
+
+    def other(value: object) -> float | str:
+        """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
+        return float(value) if isinstance(value, numbers.Real) else type(value).__name__
+
     for name, outcome in done.outcomes.items():
         of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
         known = [one for one in of_outcome.get("evidence", ()) if type(one).__name__ in _EVIDENCE]  # of our metrics
         of_outcome["evidence"] = [{"type": type(one).__name__, **msgspec.to_builtins(one)} for one in known]
         kind = next(kind for kind, of_kind in _OUTCOMES.items() if isinstance(outcome, of_kind))
-        outcomes[name] = {"outcome": kind, **_pruned(msgspec.to_builtins(of_outcome, enc_hook=_other))}
+        outcomes[name] = {"outcome": kind, **_pruned(msgspec.to_builtins(of_outcome, enc_hook=other))}
     return _encoded({"row": done.row, **plain, **more, "outcomes": outcomes}) + b"\n"
 
 
@@ -314,11 +312,6 @@ def _pruned(plain: Mapping[str, Any], *kept: str) -> dict[str, Any]:
     nothing: tuple[Any, ...] = (None, "", [], {})
     found = plain.items()
     return {name: value for name, value in found if name in kept or (value is not False and value not in nothing)}
-
-
-def _other(value: object) -> float | str:
-    """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
-    return float(value) if isinstance(value, numbers.Real) else type(value).__name__
 
 
 def _row_of(line: bytes) -> EvaluatedRow:
