@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import threading
 import time
@@ -203,3 +204,17 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
         return end.value  # type: ignore[no-any-return]  # what it returns
     coroutine.close()
     raise RuntimeError("a metric that waits cannot be run in a thread of gevent: set RAGSPAN_JUDGING=helper")
+
+
+def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
+    """Call what runs an event loop, in a thread of its own where one runs in this thread already; `stop` is called on Ctrl-C there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:
+        try:
+            return pool.submit(contextvars.copy_context().run, work).result()
+        except KeyboardInterrupt:
+            stop()
+            raise

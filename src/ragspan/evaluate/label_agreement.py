@@ -87,44 +87,41 @@ class LabelAgreement:
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
     """How well the metrics that measure a label agree with it, or all; None where no row has both a label and a score."""
-    labels = evaluation.labels
     measures = [metric for metric in MEASURES if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]
-    compared = [*measures, *others] if with_all or not measures else measures
-    scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {metric: [] for metric in compared}
-    for row in evaluation.all_rows() if labels else ():
+    scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {
+        metric: [] for metric in (*measures, *(others if with_all or not measures else ()))
+    }
+    for row in evaluation.all_rows() if evaluation.labels else ():
         for metric, score in row.of_one_judge.items():
             if metric in scores:
-                scores[metric].append((labels.get(row.row), score.value, score.label))
-    labelled = {metric: [one for one in found if one[0] is not None] for metric, found in scores.items()}
-    agreeing = [_agreement(metric, found) for metric, found in labelled.items() if found]
+                scores[metric].append((evaluation.labels.get(row.row), score.value, score.label))
+    agreeing = [one for metric, found in scores.items() if (one := _agreement(metric, found)).labels]
     if not agreeing:
         return None
     strata = {True: Stratum(), False: Stratum()}
-    for good, _, told in scores[agreeing[0].metric]:
-        strata[told == "fail"] += Stratum(answers=1, labels=good is not None, failing=good is False)
+    for is_good, _, told in scores[agreeing[0].metric]:
+        strata[told == "fail"] += Stratum(answers=1, labels=is_good is not None, failing=is_good is False)
     measure, name = evaluation.summary[agreeing[0].metric], evaluation.label_name
     rate = rate_by_labels(failing=strata[True], passing=strata[False]) if measure.labelled else None
     return LabelAgreement(label=name, metrics=agreeing, failures=rate, is_embedded=measure.asked is not None)
 
 
-def _agreement(metric: str, labelled: Sequence[tuple[bool | None, float, Label | None]]) -> MetricAgreement:
-    values = {wanted: [value for good, value, _ in labelled if good is wanted] for wanted in (True, False)}
-    ranked = auroc(values[True], values[False])
+def _agreement(metric: str, scores: Sequence[tuple[bool | None, float, Label | None]]) -> MetricAgreement:
+    good, bad = ([(value, told) for known, value, told in scores if known is wanted] for wanted in (True, False))
+    ranked = auroc([value for value, _ in good], [value for value, _ in bad])
     # Only a score that passes or fails says what a label says.
-    told = [(good, label == "pass") for good, _, label in labelled if label is not None]
-    are_right = {wanted: [passes is wanted for good, passes in told if good is wanted] for wanted in (True, False)}
-    right = balanced_accuracy(are_right[True], are_right[False])
-    best = right or ranked
+    right = balanced_accuracy([told == "pass" for _, told in good if told], [told == "fail" for _, told in bad if told])
+    best, labels = right or ranked, len(good) + len(bad)
     # An interval shrinks with the root of the number.
     times = 0.0 if best is None else ((best.upper - best.lower) / 2 / _CLOSE) ** 2
     return MetricAgreement(
         metric=metric,
-        labels=len(labelled),
-        good=len(values[True]),
+        labels=labels,
+        good=len(good),
         auroc=ranked,
         balanced_accuracy=right,
-        missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
+        missing_labels=None if best is None else max(round(labels * (times - 1)), 0),
     )
 
 

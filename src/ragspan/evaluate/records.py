@@ -227,7 +227,13 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
         return choice
     if not isinstance(choice, str):
         readers = [_reader_of(part, one, table) for one in choice]
-        return readers[0] if len(readers) == 1 else lambda row: _joined(reader(row) for reader in readers)
+
+        def joined(row: Row) -> list[RetrievedContext] | None:
+            """The contexts of several columns, in their order; None where none of them says anything."""
+            found = [contexts_of(reader(row)) for reader in readers]
+            return None if all(one is None for one in found) else [context for one in found for context in one or ()]
+
+        return readers[0] if len(readers) == 1 else joined
     if table.sample and choice not in table.columns and not _leads_somewhere(choice, table):
         close = difflib.get_close_matches(choice, table.columns, 1, 0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
@@ -236,12 +242,6 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
             f"there is no column {choice!r}{use}; there are: {', '.join(map(repr, table.columns))}; {guess}"
         )
     return partial(_at, [choice] if choice in table.columns else choice.split("."))
-
-
-def _joined(of_columns: Iterable[Any]) -> list[RetrievedContext] | None:
-    """The contexts of several columns, in their order; None where none of them says anything."""
-    found = list(map(contexts_of, of_columns))
-    return None if all(one is None for one in found) else [context for one in found for context in one or ()]
 
 
 def _hint(*parts: str) -> str:

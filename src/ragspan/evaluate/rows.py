@@ -284,10 +284,9 @@ def _lines_at(path: Path, offsets: Sequence[int]) -> Iterator[bytes]:
 def _line_of(done: EvaluatedRow) -> bytes:
     """The row with its texts and its outcomes, without the fields that say nothing."""
     record = msgspec.json.decode(done.record.to_json())
-    plain = {name: record[name] for name in _KEPT if record[name] or name in _KEPT[:4]}
-    if plain["contexts"]:
-        plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
-    more = _pruned({"label": done.label_word, "asked": done.asked})
+    if record["contexts"]:
+        record["contexts"] = [_pruned(one, "text") for one in record["contexts"]]
+    plain = {**{name: record[name] for name in _KEPT}, "label": done.label_word, "asked": done.asked}
     outcomes = {}
 
     def other(value: object) -> float | str:
@@ -300,7 +299,7 @@ def _line_of(done: EvaluatedRow) -> bytes:
         of_outcome["evidence"] = [{"type": type(one).__name__, **msgspec.to_builtins(one)} for one in known]
         kind = next(kind for kind, of_kind in _OUTCOMES.items() if isinstance(outcome, of_kind))
         outcomes[name] = {"outcome": kind, **_pruned(msgspec.to_builtins(of_outcome, enc_hook=other))}
-    return _encoded({"row": done.row, **plain, **more, "outcomes": outcomes}) + b"\n"
+    return _encoded({"row": done.row, **_pruned(plain, *_KEPT[:4]), "outcomes": outcomes}) + b"\n"
 
 
 def _encoded(plain: Any) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import logging
 import math
 import os
@@ -16,12 +15,11 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.status import Status
@@ -33,7 +31,7 @@ from ragspan.defaults import budget_from
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import screens_of
-from ragspan.engine.threads import run_in_loop
+from ragspan.engine.threads import outside_loop, run_in_loop
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.records import ColumnChoice, RecordReader
 from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter, partial_of, require_apart, require_jsonl
@@ -48,7 +46,6 @@ from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.usage import Usage
 
-_T = TypeVar("_T")
 _Row: TypeAlias = "EvaluatedRow | BadRow"
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
@@ -301,8 +298,8 @@ class Run:
             return
         self.shown = now
         done = evaluation.rows + evaluation.bad_row_count
-        share, words = self.table.share_read(self.begun), counted(done, "row", grouped=True)
-        words += "" if share is None else f" ({share * done / max(self.begun, 1):.0%})"
+        words, share_read = counted(done, "row", grouped=True), self.table.share_read
+        words += f" ({share_read(self.begun) * done / max(self.begun, 1):.0%})" if share_read else ""
         if self.outage is not None:
             words += f" · {self.outage}"
         elif done > evaluation.resumed:
@@ -318,20 +315,6 @@ class Run:
         if outcome is None or (is_passing(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
-
-
-def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
-    """Call what runs an event loop, in a thread of its own where one runs in this thread already; `stop` is called on Ctrl-C there."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:
-        try:
-            return pool.submit(contextvars.copy_context().run, work).result()
-        except KeyboardInterrupt:
-            stop()
-            raise
 
 
 # One answer
@@ -379,15 +362,12 @@ async def ascore(
 ) -> ScoredRecord:
     """As `score`, for code that runs in an event loop: judges are asked in a thread of their own."""
     settings = settings_with(judge=judge)
-    configured = in_use.configured.engine if in_use.configured else None
-    if configured and configured.metrics and metrics is None and judge is None:
-        chosen = list(configured.metrics)
-    else:
-        chosen = metrics_of(settings, metrics, judge)
+    if metrics is None and judge is None and in_use.configured and in_use.configured.engine:
+        metrics = in_use.configured.engine.metrics or None
     several = [contexts] if isinstance(contexts, str) else contexts
     record = RagRecord(question=question, contexts=several, response=response, framework="ragspan")
     engine = ScoringEngine(
-        metrics=chosen,
+        metrics=metrics_of(settings, metrics, judge),
         budget=budget_from(settings),
         metric_timeout=settings.metric_timeout,
         exit_timeout=0,

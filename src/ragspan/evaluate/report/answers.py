@@ -114,6 +114,7 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
         for number, one in enumerate(made, 1)
     ]
     claims = sorted(claims, key=lambda one: _ORDER.index(str(one["verdict"])))[:_CLAIMS_SHOWN]
+    _mark(claims, response, contexts)
     scores: list[dict[str, Any]] = []
     for metric, outcome in row.outcomes.items():
         if isinstance(outcome, Score):
@@ -127,7 +128,7 @@ def _answer(row: EvaluatedRow, room: int, by: Sequence[str], topics: set[str]) -
         "row": row.row,
         "record_id": record.record_id,
         "question": _cut(record.question, int(room * 0.1)),
-        "response": {**response, "marks": _mark(claims, response["text"], contexts)},
+        "response": response,
         "contexts": contexts,
         "context_count": None if record.contexts is None else len(record.contexts),
         "scores": scores,
@@ -163,29 +164,21 @@ def _contexts(row: EvaluatedRow, room: int) -> list[dict[str, Any]]:
             "name": contexts[index].source or contexts[index].id,
             **_cut(contexts[index].text, limit),
             "useful": useful.get(index),
-            "marks": [],
         }
         for index in chosen
     ]
 
 
-def _mark(
-    claims: Sequence[Mapping[str, Any]], response: str, contexts: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The sentences of the response that make claims, the worst verdict of each; marks what supports them in the contexts."""
-
-    def add(marks: dict[int, dict[str, Any]], start: int, end: int, verdict: str, number: int) -> None:
-        mark = marks.setdefault(start, {"start": start, "end": end, "verdict": verdict, "numbers": []})
-        mark["numbers"].append(number)
-
-    made: dict[int, dict[str, Any]] = {}
-    held: list[dict[int, dict[str, Any]]] = [{} for _ in contexts]
-    places = locate([one["claim"] for one in claims], response, [one["text"] for one in contexts])
+def _mark(claims: Sequence[Mapping[str, Any]], response: dict[str, Any], contexts: Sequence[dict[str, Any]]) -> None:
+    """Mark the sentences of the response that make claims, the worst verdict of each, and what supports them in the contexts."""
+    marks: defaultdict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+    """By text, of which the response is -1, and by where a mark begins."""
+    places = locate([one["claim"] for one in claims], response["text"], [one["text"] for one in contexts])
     for claim, (sentence, supports) in zip(claims, places, strict=True):
-        if sentence is not None:
-            add(made, *sentence, claim["verdict"], claim["number"])
-        for at in supports if claim["verdict"] == "supported" else ():
-            add(held[at.context], at.start, at.end, "supports", claim["number"])
-    for context, marks in zip(contexts, held, strict=True):
-        context["marks"] = [marks[start] for start in sorted(marks)]
-    return [made[start] for start in sorted(made)]
+        found = [] if sentence is None else [(-1, *sentence, claim["verdict"])]
+        found += [(*place, "supports") for place in supports if claim["verdict"] == "supported"]
+        for text, start, end, verdict in found:
+            mark = marks[text].setdefault(start, {"start": start, "end": end, "verdict": verdict, "numbers": []})
+            mark["numbers"].append(claim["number"])
+    for text, shown in enumerate([response, *contexts], -1):
+        shown["marks"] = [marks[text][start] for start in sorted(marks[text])]
