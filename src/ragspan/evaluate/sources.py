@@ -121,7 +121,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         reason = f"http_{reply.status}"
     except (Unavailable, TimeoutError) as trouble:
         reason = str(trouble) if isinstance(trouble, Unavailable) else "timeout"
-    except ConfigurationError:
+    except ImportError:
         raise ConfigurationError(f"{tool} is asked with the package requests: pip install 'ragspan[{tool}]'") from None
     meaning = {"http_401": " (it wants other credentials)", "http_404": " (it has no such project)"}.get(reason, "")
     # MLflow takes a search by POST, too.

@@ -59,7 +59,11 @@ class DatadogEmitter(ScoreWriter):
         return [Delivered()] * len(batch)
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
-        """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
+        """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`.
+
+        A label has at most 200 ASCII letters, digits and underscores, a letter first.
+        """
+        label = re.sub("[^0-9A-Za-z_]", "_", item.name)
         tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
         span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
         return present(
@@ -69,7 +73,7 @@ class DatadogEmitter(ScoreWriter):
                 "join_on": {"span": span},
                 "ml_app": self._app,
                 "timestamp_ms": item.ended_ns // 1_000_000,
-                "label": label_of(item.name),
+                "label": (label if label[:1].isalpha() else f"m_{label}")[:200],
                 "metric_type": "score",
                 "score_value": item.value,
                 "assessment": item.label,
@@ -78,9 +82,3 @@ class DatadogEmitter(ScoreWriter):
                 "metadata": present({**item.metadata, "label": item.label}),
             }
         )
-
-
-def label_of(metric: str) -> str:
-    """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
-    label = re.sub("[^0-9A-Za-z_]", "_", metric)
-    return (label if label[:1].isalpha() else f"m_{label}")[:200]
