@@ -13,8 +13,6 @@ import numbers
 import os
 import re
 import shutil
-import tempfile
-import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -130,26 +128,18 @@ def partial_of(output: Path) -> Path:
 
 
 class RowWriter(ResultFile):
-    """The file of rows of one run, which rows are added to; without `output` a temporary one, which is deleted with this object.
+    """The file of rows of one run, which rows are added to.
 
     A `TableError` says why an earlier run cannot be continued or replaced, or that what is there is no file of rows.
     """
 
-    def __init__(
-        self, output: Path | None, metrics: Sequence[Metric], about: Mapping[str, Any], *, resume: bool
-    ) -> None:
+    def __init__(self, output: Path, metrics: Sequence[Metric], about: Mapping[str, Any], *, resume: bool) -> None:
+        super().__init__(partial_of(output))
         run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
         self._header = json.dumps({RUN: run}).encode() + b"\n"
         self._output, self._is_copy = output, False
         self.last_row = 0
         """The last row of the earlier run."""
-        if output is None:
-            descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
-            os.close(descriptor)
-            super().__init__(name)
-            weakref.finalize(self, self.path.unlink, missing_ok=True)
-            return
-        super().__init__(partial_of(output))
         earlier = self.path
         if output.exists() and output.stat().st_size:
             _run_of(output, "give another name, or delete it")  # nothing that is not ours is replaced
@@ -191,8 +181,6 @@ class RowWriter(ResultFile):
 
     def finish(self) -> None:
         """Give the file its name: the table is done."""
-        if self._output is None:
-            return
         try:
             if not self.path.exists():  # no row could be read
                 self.path.write_bytes(self._header)

@@ -11,14 +11,17 @@ import contextlib
 import logging
 import math
 import os
+import shutil
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
 from rich.console import Console
@@ -138,7 +141,9 @@ def evaluate(
             if progress and reader.columns_read:
                 print(reader.columns_read, file=sys.stderr)  # noqa: T201 - of the progress
             about = {"columns": reader.columns, "limit": limit, "judge_share": share}
-            writer = RowWriter(file, chosen, about, resume=resume)
+            writer = RowWriter(file or Path(mkdtemp(prefix="ragspan-"), "rows.jsonl"), chosen, about, resume=resume)
+            if file is None:
+                weakref.finalize(writer, shutil.rmtree, writer.path.parent, ignore_errors=True)
             is_file = isinstance(data, (str, os.PathLike)) and os.fspath(data) != STANDARD_INPUT
             evaluation = Evaluation(
                 metrics=tuple(metric.name for metric in chosen),

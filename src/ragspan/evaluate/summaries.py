@@ -222,8 +222,10 @@ class Stratum:
     """Those with a label that says that they fail."""
 
     @property
-    def is_known(self) -> bool:
-        return self.labels >= self.answers
+    def worth(self) -> float:
+        """As many labels of endlessly many answers say as much, infinitely many where all are known: the more is known, the less can differ."""
+        known = self.labels >= self.answers
+        return math.inf if known else self.labels * self.answers / (self.answers - self.labels)
 
     def __add__(self, other: Stratum) -> Stratum:
         return Stratum(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
@@ -257,7 +259,7 @@ def rate_by_labels(failing: Stratum, passing: Stratum) -> RateEstimate | None:
     Where one of them has few labels both are one stratum, and the metric's word does not count.
     """
     both = failing + passing
-    is_told = all(one.is_known or one.labels >= _LEAST_IN_STRATUM for one in (failing, passing))
+    is_told = all(one.worth == math.inf or one.labels >= _LEAST_IN_STRATUM for one in (failing, passing))
     found = estimate_rate([failing, passing] if is_told else [both])
     return found and replace(found, by_metric=failing.answers / both.answers)
 
@@ -269,17 +271,12 @@ def estimate_rate(strata: Iterable[Stratum]) -> RateEstimate | None:
     one of these has none.
     """
     there = [stratum for stratum in strata if stratum.answers]
-    open_ones = [stratum for stratum in there if not stratum.is_known]
+    open_ones = [stratum for stratum in there if stratum.worth < math.inf]
     few = open_ones and sum(stratum.labels for stratum in open_ones) < LEAST_LABELS
     if not there or few or not all(stratum.labels for stratum in there):
         return None
     answers, labels = sum(one.answers for one in there), sum(one.labels for one in there)
-    shares = []
-    for one in there:
-        # As many labels of endlessly many answers: the more is known, the less can differ.
-        worth = math.inf if one.is_known else one.labels * one.answers / (one.answers - one.labels)
-        shares.append((one.answers / answers, one.failing / one.labels, worth))
-    mean = mean_of_shares(shares)
+    mean = mean_of_shares((one.answers / answers, one.failing / one.labels, one.worth) for one in there)
     return RateEstimate(value=mean.value, lower=mean.lower, upper=mean.upper, labels=labels, answers=answers)
 
 

@@ -44,8 +44,7 @@ class DatadogEmitter(ScoreWriter):
         self._app = self.setting("ml_app", "DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 
     def server(self) -> Endpoint:
-        site = self.site or variable("DD_SITE") or "datadoghq.com"
-        of_site = f"https://api.{site}"
+        of_site = f"https://api.{self.site or variable('DD_SITE') or 'datadoghq.com'}"
         overrides = [] if self.site else ["DD_LLMOBS_OVERRIDE_ORIGIN"]
         name, url = self.address("base_url", *overrides, default=of_site)
         key = self.setting("api_key", "DD_API_KEY")
