@@ -193,9 +193,8 @@ class Evaluation:
             for metric, outcome in row.outcomes.items():
                 score = row.scores.get(metric)
                 line[metric], line[f"{metric}_label"] = score and float(score.value), score and score.label
-                line[f"{metric}_reason"] = (
-                    ": ".join(filter(None, (getattr(outcome, one, None) for one in said))) or None
-                )
+                reasons = [reason for one in said if (reason := getattr(outcome, one, None))]
+                line[f"{metric}_reason"] = ": ".join(reasons) or None
                 line |= {} if self.judge_share is None else {f"{metric}_judge": score and score.judge}
         return pandas.DataFrame(list(lines.values()), index=list(lines))
 
@@ -215,9 +214,8 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     summaries = evaluation.summary.values()
     figures = text_table("metric", "mean", "median", "min", "max", "std", "scored", "passed")
     for one in summaries:
-        figures.add_row(
-            one.metric, *_cells(one, one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
-        )
+        numbers = (one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
+        figures.add_row(one.metric, *_cells(one, *numbers))
     yield figures
     for column, values in evaluation.by_dimension.items():
         groups = text_table(column, "metric", "mean", "scored", "passed")
@@ -294,8 +292,9 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     for metric, asked in shared.items():
         words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
         if (rate := asked.failures) is not None:
-            interval = f"({rate.lower:.1%} to {rate.upper:.1%})"
-            words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated {interval}"
+            words = (
+                f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated ({rate.lower:.1%} to {rate.upper:.1%})"
+            )
         words += f"; it scored {asked.doubtful:,} doubtful rows, and {asked.random:,} at random"
         words += f"; not scored by it: {named_counts(asked.fallbacks)}" if asked.fallbacks else ""
         lines.append(f"{metric}: {words}")

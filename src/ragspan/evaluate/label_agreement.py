@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from ragspan.evaluate.evaluation import Evaluation, text_table
+from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.summaries import (
     LEAST_LABELS,
     Figure,
@@ -20,7 +20,7 @@ from ragspan.evaluate.summaries import (
 )
 from ragspan.outcomes import Label
 
-_CLOSE: Final = 0.05
+CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _FEW: Final = 10
 """Labels of the rarer kind, with which their variance says little."""
@@ -73,17 +73,6 @@ class LabelAgreement:
             f" from {rate.labels:,} labels; {self.metrics[0].metric}{by} alone fails {rate.by_metric:.1%}"
         )
 
-    def parts(self) -> Iterator[Any]:
-        """What the command prints: texts, and a table of Rich."""
-        table = text_table("metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
-        for one in self.metrics:
-            figures = ("-" if it is None else str(it) for it in (one.auroc, one.balanced_accuracy, one.missing_labels))
-            table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *figures)
-        yield table
-        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}."
-        yield "Balanced accuracy: of the rows that the metric passes or fails, and does not leave open.\n"
-        yield self.rate_in_words
-
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
     """How well the metrics that measure a label agree with it, or all; None where no row has both a label and a score."""
@@ -114,7 +103,7 @@ def _agreement(metric: str, scores: Sequence[tuple[bool | None, float, Label | N
     right = balanced_accuracy([told == "pass" for _, told in good if told], [told == "fail" for _, told in bad if told])
     best, labels = right or ranked, len(good) + len(bad)
     # An interval shrinks with the root of the number.
-    times = 0.0 if best is None else ((best.upper - best.lower) / 2 / _CLOSE) ** 2
+    times = 0.0 if best is None else ((best.upper - best.lower) / 2 / CLOSE) ** 2
     return MetricAgreement(
         metric=metric,
         labels=labels,
@@ -141,8 +130,7 @@ def auroc(good: Sequence[float], bad: Sequence[float]) -> Figure | None:
     if rarer >= _FEW:
         variance = statistics.variance(of_good) / len(good) + statistics.variance(of_bad) / len(bad)
         number = value * (1 - value) / variance if variance > 0 else rarer
-    lower, upper = wilson_interval(value, number or rarer)
-    return Figure(value=value, lower=lower, upper=upper)
+    return wilson_interval(value, number or rarer)
 
 
 def balanced_accuracy(good: Sequence[bool], bad: Sequence[bool]) -> Figure | None:

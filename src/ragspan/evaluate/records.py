@@ -196,14 +196,13 @@ def _with_recognized(choices: Mapping[str, ColumnChoice], table: Table) -> Mappi
     found: dict[str, ColumnChoice] = {}
     for part, names in _NAMES.items():
         known = (plain.get(name.replace("_", ""), name) for name in names)
-        column = next((name for name in known if name in table.columns or _leads_somewhere(name, table)), None)
-        if column is not None:
+        if column := next((name for name in known if name in table.columns or _leads_somewhere(name, table)), None):
             found[part] = column
-    missing = [part for part in _NEEDED if part not in {*found, *choices}]
-    if missing:
+    found |= choices
+    if missing := [part for part in _NEEDED if part not in found]:
         names = "; ".join(f"no column looks like the {part} ({', '.join(_NAMES[part][:6])}, ...)" for part in missing)
         raise TableError(f"{names}; there are: {', '.join(map(repr, table.columns))}; {_hint(*missing)}")
-    return {**found, **choices}
+    return found
 
 
 def _leads_somewhere(path: str, table: Table) -> bool:
@@ -245,5 +244,4 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
 
 
 def _hint(*parts: str) -> str:
-    options = ", ".join("--by" if part == "by" else f"--{part}-column" for part in parts)
-    return f"name the right one with {options}"
+    return "name the right one with " + ", ".join("--by" if part == "by" else f"--{part}-column" for part in parts)

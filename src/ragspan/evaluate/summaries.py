@@ -284,16 +284,16 @@ def mean_of_shares(shares: Iterable[tuple[float, float, float]]) -> Figure:
     """The mean of shares, each with its weight before it and behind it how many it is a share of: infinitely many if it is certain."""
     value, below, above = 0.0, list[float](), list[float]()
     for weight, share, number in shares:
-        lower, upper = wilson_interval(share, number)
+        found = wilson_interval(share, number)
         value += weight * share
-        below.append(weight * (share - lower))
-        above.append(weight * (upper - share))
+        below.append(weight * (share - found.lower))
+        above.append(weight * (found.upper - share))
     return Figure(value=value, lower=max(value - math.hypot(*below), 0.0), upper=min(value + math.hypot(*above), 1.0))
 
 
-def wilson_interval(share: float, number: float) -> tuple[float, float]:
-    """The 95 % interval of a share among `number`, which need not be a whole number."""
+def wilson_interval(share: float, number: float) -> Figure:
+    """A share among `number`, which need not be a whole number, with its interval."""
     square = _Z**2 / number
     middle = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / number + square / number / 4)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+    return Figure(value=share, lower=max(middle - half, 0.0), upper=min(middle + half, 1.0))
