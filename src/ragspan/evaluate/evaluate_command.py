@@ -102,8 +102,7 @@ def _evaluate_table(options: Namespace) -> int:
         return _NOT_MET
     below = [result.trouble for result in results if result.trouble is not None]
     _tell(f"a gate failed: {line}" for line in below)
-    held = [result for result in results if result.trouble is None]
-    _tell(f"a gate held: {result.gate}: {result.figure or 'all rows rightly decline'}" for result in held)
+    _tell(f"a gate held: {one.gate}: {one.figure or 'all rows rightly decline'}" for one in results if not one.trouble)
     return _NOT_MET if below or not is_sent else 0
 
 

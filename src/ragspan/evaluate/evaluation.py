@@ -292,9 +292,8 @@ def share_lines(evaluation: Evaluation) -> list[str]:
     for metric, asked in shared.items():
         words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
         if (rate := asked.failures) is not None:
-            words = (
-                f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated ({rate.lower:.1%} to {rate.upper:.1%})"
-            )
+            interval = f"({rate.lower:.1%} to {rate.upper:.1%})"
+            words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated {interval}"
         words += f"; it scored {asked.doubtful:,} doubtful rows, and {asked.random:,} at random"
         words += f"; not scored by it: {named_counts(asked.fallbacks)}" if asked.fallbacks else ""
         lines.append(f"{metric}: {words}")

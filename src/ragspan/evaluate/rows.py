@@ -296,9 +296,9 @@ def _encoded(plain: Any) -> bytes:
 
 
 def _pruned(plain: Mapping[str, Any], *kept: str) -> dict[str, Any]:
+    """Without the entries that say nothing, unless they are kept all the same."""
     nothing: tuple[Any, ...] = (None, "", [], {})
-    found = plain.items()
-    return {name: value for name, value in found if name in kept or (value is not False and value not in nothing)}
+    return {key: one for key, one in plain.items() if key in kept or (one is not False and one not in nothing)}
 
 
 def _row_of(line: bytes) -> EvaluatedRow:
@@ -323,14 +323,13 @@ def _run_of(path: Path, advice: str = "ragspan evaluate --output writes one") ->
     try:
         with path.open("rb") as file:
             run = json.loads(file.readline(1 << 20))[RUN]
-        is_ours = run["format"] == _FORMAT and isinstance(run["metrics"], list)
+        if run["format"] == _FORMAT and isinstance(run["metrics"], list):
+            return dict(run)
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError):
-        is_ours = False
-    if not is_ours:
-        raise _unreadable(path, advice)
-    return dict(run)
+        pass
+    raise _unreadable(path, advice)
 
 
 def _unreadable(path: Path, advice: str = "evaluate anew") -> TableError:
