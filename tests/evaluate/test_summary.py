@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ragspan.config import Settings
 from ragspan.evaluate import Evaluation, scoring
 from ragspan.evaluate.evaluation import headline
 from ragspan.evaluate.summaries import MetricTally
@@ -57,8 +58,8 @@ def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, monkeypatch, ca
     monkeypatch.setattr(scoring, "time", SimpleNamespace(monotonic=clock))
     table = SimpleNamespace(share_read=lambda row: row / 100)
     evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
-    others = dict.fromkeys(("engine", "concurrency", "writer", "patience", "stop", "status"))
-    shown = scoring.Run(table=table, evaluation=evaluation, progress=True, **others)
+    others = dict.fromkeys(("budget", "writer", "patience", "stop"))
+    shown = scoring.Run(metrics=[], settings=Settings(), table=table, evaluation=evaluation, progress=True, **others)
     shown.begun, shown.outage = run.get("begun", run["done"]), run.get("outage")
     shown.began = shown.shown = clock.now - 10
     shown.show_progress()

@@ -25,7 +25,6 @@ from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
 from ragspan.arguments import SECONDS, SOME_SHARE, WHOLE, counted
@@ -155,31 +154,18 @@ def evaluate(
                 judge_share=share,
                 all_rows=writer.rows,
             )
-            engine = ScoringEngine(
-                metrics=chosen,
-                concurrency=settings.concurrency,
-                score_unsampled=True,
-                judge_share=share,
-                budget=budget or budget_from(settings),
-                waits_for_budget=True,
-                metric_timeout=settings.metric_timeout,
-                exit_timeout=0,
-                judging=settings.judging,
-                name="ragspan-evaluate",
-            )
-            status = Console(stderr=True).status("") if progress and sys.stderr.isatty() else None
             run = Run(
-                engine=engine,
-                concurrency=settings.concurrency,
+                metrics=chosen,
+                settings=settings,
+                budget=budget or budget_from(settings),
                 table=table,
                 writer=writer,
                 evaluation=evaluation,
                 patience=patience,
                 stop=stop,
                 progress=progress,
-                status=status,
             )
-            with status or contextlib.nullcontext():
+            with run.status or contextlib.nullcontext():
                 run_in_loop(run.evaluate, map(reader.read, count(1), islice(table.rows, limit)))
             writer.finish()
             evaluation.seconds = time.monotonic() - run.began
@@ -204,8 +190,9 @@ def metrics_of(
 class Run:
     """The work on the rows of one table."""
 
-    engine: ScoringEngine
-    concurrency: int
+    metrics: Sequence[Metric]
+    settings: Settings
+    budget: Budget | None
     table: Table
     writer: RowWriter
     evaluation: Evaluation
@@ -216,8 +203,6 @@ class Run:
     """Once it is set, the run ends."""
     progress: bool
     """Whether it is said how far the run is."""
-    status: Status | None
-    """The line of a terminal that says so."""
     began: float = field(default_factory=time.monotonic)
     shown: float = field(default_factory=time.monotonic)
     begun: int = 0  # rows that were read
@@ -226,9 +211,24 @@ class Run:
     _answered: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
 
+    def __post_init__(self) -> None:
+        self.status = Console(stderr=True).status("") if self.progress and sys.stderr.isatty() else None
+        self._engine = ScoringEngine(
+            metrics=self.metrics,
+            concurrency=self.settings.concurrency,
+            score_unsampled=True,
+            judge_share=self.evaluation.judge_share,
+            budget=self.budget,
+            waits_for_budget=True,
+            metric_timeout=self.settings.metric_timeout,
+            exit_timeout=0,
+            judging=self.settings.judging,
+            name="ragspan-evaluate",
+        )
+
     async def evaluate(self, rows: Iterator[_Row]) -> None:
         """Judge the rows that are not done yet, many at the same time; write and count all in their order."""
-        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.concurrency)
+        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.settings.concurrency)
         waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
         try:
             for row in chain(self.writer.resume(rows), rows, [None]):
@@ -253,13 +253,13 @@ class Run:
         finally:
             log = logging.getLogger("ragspan")
             was_disabled, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
-            self.engine.shutdown(0)
+            self._engine.shutdown(0)
             log.disabled = was_disabled
 
     async def _judged(self, row: _Row) -> _Row:
         """The row with all its outcomes; the same object where none is new. A judge that is away is asked again, after pauses."""
         if isinstance(row, BadRow) or not (
-            left := [metric.name for metric in self.engine.metrics if self._is_left(row, metric)]
+            left := [metric.name for metric in self.metrics if self._is_left(row, metric)]
         ):
             return row
         is_new, asked, found = not row.outcomes, row.asked, dict[str, Outcome]()
@@ -269,7 +269,7 @@ class Run:
             for name in left:
                 self._answered.setdefault(name, (now, _BEFORE_FIRST if self.patience is None else self.patience))
             # The reader has redacted it. A row that is judged again keeps why the judge is asked about it.
-            result = await self.engine.score(RedactedRecord(row.record), sample=is_new, only=left)
+            result = await self._engine.score(RedactedRecord(row.record), sample=is_new, only=left)
             left, now = [], time.monotonic()
             if isinstance(result, Dropped):
                 break
@@ -293,7 +293,7 @@ class Run:
                 pause *= 2
         known = {**row.outcomes, **found}
         return replace(
-            row, asked=asked, outcomes={metric.name: known.get(metric.name, _LOST) for metric in self.engine.metrics}
+            row, asked=asked, outcomes={metric.name: known.get(metric.name, _LOST) for metric in self.metrics}
         )
 
     def show_progress(self) -> None:
