@@ -11,7 +11,7 @@ from result_lines import result_lines
 from ragspan.evaluate import ResultFile, evaluate
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.label_agreement import agreement
-from ragspan.evaluate.report.answers import show_failing
+from ragspan.evaluate.report import show_failing
 from ragspan.evaluate.rows import RowWriter, partial_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge

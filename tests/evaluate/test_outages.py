@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeJudge
 
 from ragspan import Budget
-from ragspan.evaluate import evaluate, running
+from ragspan.evaluate import evaluate, scoring
 from ragspan.evaluate.rows import partial_of
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.llm import requests
@@ -24,8 +24,8 @@ ROWS = [{"id": f"r{number}", "question": "q", "contexts": ["It rains."], "answer
 @pytest.fixture
 def quick(monkeypatch):
     """Pauses of hundredths of a second."""
-    monkeypatch.setattr(running, "_LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(running, "_SUSPECT", 0.5)
+    monkeypatch.setattr(scoring, "_LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(scoring, "_SUSPECT", 0.5)
     monkeypatch.setattr(requests, "_PAUSE", 0.2)
 
 

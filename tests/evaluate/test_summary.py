@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import statistics
 from types import SimpleNamespace
 
 import pytest
 
-from ragspan.evaluate import Evaluation
+from ragspan.config import Settings
+from ragspan.evaluate import Evaluation, scoring
 from ragspan.evaluate.evaluation import headline
-from ragspan.evaluate.running import progress_on_stderr
 from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.usage import Usage
@@ -55,12 +54,14 @@ def test_the_cost_of_a_resumed_run_says_that_the_earlier_one_is_in_it():
         ({"done": 0, "begun": 50, "outage": "waiting"}, "0 rows (0%) · waiting\n"),
     ],
 )
-def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, run, line):
-    file = io.StringIO()
-    usual = {"outage": None, "begun": run["done"], "table": SimpleNamespace(share_read=lambda row: row / 100)}
+def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, monkeypatch, capsys, run, line):
+    monkeypatch.setattr(scoring, "time", SimpleNamespace(monotonic=clock))
+    table = SimpleNamespace(share_read=lambda row: row / 100)
     evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
-    with progress_on_stderr(file=file, clock=clock) as display:
-        clock.advance(10)
-        display(SimpleNamespace(**usual | run, evaluation=evaluation))
+    others = dict.fromkeys(("budget", "writer", "patience", "stop"))
+    shown = scoring.Run(metrics=[], settings=Settings(), table=table, evaluation=evaluation, progress=True, **others)
+    shown.begun, shown.outage = run.get("begun", run["done"]), run.get("outage")
+    shown.began = shown.shown = clock.now - 10
+    shown.show_progress()
 
-    assert file.getvalue() == line
+    assert capsys.readouterr().err == line

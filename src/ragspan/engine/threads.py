@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import threading
 import time
@@ -177,7 +178,7 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:
-    """What the coroutine returns, run in an event loop of this thread's.
+    """What the coroutine returns, run in an event loop of this thread's. What raises, Ctrl-C as well, ends all tasks there.
 
     The threads of gevent are one thread, in which the worker's loop runs, and Python has one loop at a time in a thread. What
     computes and waits for nothing needs none.
@@ -188,6 +189,12 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
         loop = asyncio.SelectorEventLoop()
         try:
             return loop.run_until_complete(call(*args))
+        except BaseException:  # Ctrl-C as well, which comes wherever the thread is
+            for task in (left := asyncio.all_tasks(loop)):
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.wait(left))
+            raise
         finally:
             loop.close()
     coroutine = call(*args)
@@ -197,3 +204,17 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
         return end.value  # type: ignore[no-any-return]  # what it returns
     coroutine.close()
     raise RuntimeError("a metric that waits cannot be run in a thread of gevent: set RAGSPAN_JUDGING=helper")
+
+
+def outside_loop(work: Callable[[], _T], stop: Callable[[], None] = lambda: None) -> _T:
+    """Call what runs an event loop, in a thread of its own where one runs in this thread already; `stop` is called on Ctrl-C there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:
+        try:
+            return pool.submit(contextvars.copy_context().run, work).result()
+        except KeyboardInterrupt:
+            stop()
+            raise

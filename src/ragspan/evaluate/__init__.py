@@ -26,6 +26,4 @@ _LAZY = {"Evaluation": "evaluation", "MetricSummary": "summaries", "evaluate": "
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'ragspan.evaluate' has no attribute {name!r}")
-    module = importlib.import_module(f"ragspan.evaluate.{_LAZY.get(name, 'rows')}")
-    value = globals()[name] = getattr(module, name)
-    return value
+    return getattr(importlib.import_module(f"ragspan.evaluate.{_LAZY.get(name, 'rows')}"), name)

@@ -145,12 +145,7 @@ def failures(
     typer.echo(collect_failures(options))
 
 
-labels = typer.Typer(no_args_is_help=True)
-
-
-@labels.callback()
-def _labels() -> None:
-    """Labels that people gave to answers in a tracing tool."""
+labels = typer.Typer(no_args_is_help=True, help="Labels that people gave to answers in a tracing tool.")
 
 
 @labels.command()

@@ -8,6 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,14 @@ import msgspec
 from ragspan.arguments import counted
 from ragspan.config import settings_with
 from ragspan.engine.metric_outcome import about_response
-from ragspan.evaluate.evaluation import Evaluation, headline, parts, print_parts
+from ragspan.evaluate.evaluation import Evaluation, headline, parts, print_parts, text_table
 from ragspan.evaluate.gates import KINDS, check_gates, parse_gates
-from ragspan.evaluate.label_agreement import MEASURES, agreement
+from ragspan.evaluate.label_agreement import CLOSE, MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
 from ragspan.evaluate.rows import ResultFile, partial_of, replacing, require_apart, require_jsonl
 from ragspan.evaluate.scoring import evaluate, metrics_of
 from ragspan.evaluate.sources import BAD, GOOD, KEY, StoredAnswer, add_rows, data_set_of, row_of, stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.metrics.metric_catalogue import require_known
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.emitter_protocols import Emitter, emitter_class
@@ -61,20 +61,16 @@ def _evaluate_table(options: Namespace) -> int:
     for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigurationError(f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}")
-    gates = [gate for kind in KINDS for gate in parse_gates(kind, getattr(options, kind) or ())]
     baseline = None if options.compare is None else ResultFile(options.compare)
     _ = baseline and baseline.metrics
     settings = settings_with(judge=options.judge)
     metrics = metrics_of(settings, options.metrics, options.judge)
-    for gate in gates:
-        require_known(
-            gate.metric, [metric.name for metric in metrics], of="a gate needs a metric of this run (--metrics): "
-        )
+    gates = parse_gates({kind: getattr(options, kind) or () for kind in KINDS}, [metric.name for metric in metrics])
     stored = _stored(options)
-    quotes = settings.explanations
-    if quotes is None and settings.capture_content is not False:
-        quotes = True  # of texts that the tool has: they were read there
-    emitter = emitter_class(options.source)(explanations=quotes) if options.to_trace else None
+    emitter = None
+    if options.to_trace:  # the tool has the texts that are quoted: they were read there
+        may_quote = settings.explanations is None and settings.capture_content is not False
+        emitter = emitter_class(options.source)(explanations=may_quote or settings.explanations)
     evaluation = evaluate(
         options.data if stored is None else (answer.record for answer in stored),
         metrics,
@@ -89,7 +85,10 @@ def _evaluate_table(options: Namespace) -> int:
     found = agreement(evaluation)
     if found is not None and found.failures is not None:
         print_parts([found.rate_in_words])
-    _write_json(options.json, {**evaluation.figures(), "gates": results, "agreement": found})
+    if options.json is not None:
+        figures = msgspec.to_builtins({**evaluation.figures(), "gates": results, "agreement": found})
+        with replacing(options.json) as unfinished:
+            unfinished.write_text(json.dumps(figures, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     if baseline is not None:
         compared = compare(evaluation, baseline)
         print_parts([compared.pairing, *map(str, compared.metrics), *compared.cautions])
@@ -103,8 +102,7 @@ def _evaluate_table(options: Namespace) -> int:
         return _NOT_MET
     below = [result.trouble for result in results if result.trouble is not None]
     _tell(f"a gate failed: {line}" for line in below)
-    held = [result for result in results if result.trouble is None]
-    _tell(f"a gate held: {result.gate}: {result.figure or 'all rows rightly decline'}" for result in held)
+    _tell(f"a gate held: {one.gate}: {one.figure or 'all rows rightly decline'}" for one in results if not one.trouble)
     return _NOT_MET if below or not is_sent else 0
 
 
@@ -121,22 +119,21 @@ def _stored(options: Namespace, *, annotated: bool = False) -> Iterator[StoredAn
 
 def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
     """Send all scores to the spans that the tool has, and say so; returns whether it took them."""
-    is_sent = True
-    for number, row in enumerate(evaluation.all_rows(), start=1):
-        refusal, language = about_response(row.record)
-        emitter.start(row.record).finish(
-            ScoredRecord(
-                record=row.record,
-                outcomes=row.outcomes,
-                span=row.record.parent,
-                refusal=refusal,
-                language=language,
-                asked=row.asked,
+    is_sent, rows = True, evaluation.all_rows()
+    while some := list(islice(rows, _SENT_AT_ONCE)):
+        for row in some:
+            refusal, language = about_response(row.record)
+            emitter.start(row.record).finish(
+                ScoredRecord(
+                    record=row.record,
+                    outcomes=row.outcomes,
+                    span=row.record.parent,
+                    refusal=refusal,
+                    language=language,
+                    asked=row.asked,
+                )
             )
-        )
-        if not number % _SENT_AT_ONCE:
-            is_sent = emitter.flush(_SENDING) and is_sent
-    is_sent = emitter.flush(_SENDING) and is_sent
+        is_sent = emitter.flush(_SENDING) and is_sent
     emitter.shutdown(_SENDING)
     what = "the scores of" if is_sent else "not everything was sent, and the log above says why: of"
     _tell([f"{what} {counted(evaluation.rows, 'answer', grouped=True)} go to {tool}"])
@@ -159,7 +156,13 @@ def agree_with_labels(options: Namespace) -> int:
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
         return _NOT_MET
-    print_parts(found.parts())
+    table = text_table("metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
+    for one in found.metrics:
+        figures = ("-" if it is None else str(it) for it in (one.auroc, one.balanced_accuracy, one.missing_labels))
+        table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *figures)
+    near = f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{CLOSE:.2f}."
+    told = "Balanced accuracy: of the rows that the metric passes or fails, and does not leave open.\n"
+    print_parts([table, near, told, found.rate_in_words])
     return 0
 
 
@@ -172,37 +175,30 @@ def collect_failures(options: Namespace) -> str:
         require_apart({"the file of rows": options.data}, {"--output": options.output})
     if (options.output is None) is (data_set is None):
         raise ConfigurationError("say where they go: --output FILE.jsonl, or --to phoenix:NAME or mlflow:NAME")
-    found = _failures_in(ResultFile(options.data)) if stored is None else _stored_failures(stored)
-    rows = list({row[KEY]: row for row in found}.values())
+    found: dict[str, dict[str, Any]] = {}
+
+    def collect(record: RagRecord, label: str | None, scores: Sequence[tuple[str, float | None, Any, Any]]) -> None:
+        """Make a row that `ragspan evaluate` and `agree` take: people write `pass` or `fail` into its label."""
+        metric, _, finding, cause = min(scores, key=lambda one: one[1] or 0.0)
+        about = {"label": label, "metric": metric, "finding": finding, "cause": cause}
+        row = {**row_of(record), **about, "fails": {name: value for name, value, *_ in scores}}
+        texts = json.dumps([row[name] for name in ("record_id", "question", "contexts", "response")])
+        key = blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+        found[key] = {KEY: key, **row}
+
+    for answer in stored or ():
+        if scores := [(one.metric, one.value, one.finding, None) for one in answer.scores if one.label == "fail"]:
+            collect(answer.record, None, scores)
+    for row in ResultFile(options.data).rows() if stored is None else ():
+        if row.failing:
+            failing = [(name, one.value, one.explanation, one.cause) for name, one in row.failing.items()]
+            collect(row.record, row.label_word, failing)
+    rows = list(found.values())
     added = _add_to_file(options.output, rows) if data_set is None else add_rows(*data_set, rows)
     there = len(rows) - added
     answers = counted(len(rows), "failing answer", grouped=True)
     known = f", {there:,} of which were there already" if there else ""
     return f"{answers} {'is' if len(rows) == 1 else 'are'} in {options.output or options.to}{known}"
-
-
-def _stored_failures(stored: Iterable[StoredAnswer]) -> Iterator[dict[str, Any]]:
-    for answer in stored:
-        if scores := [one for one in answer.scores if one.label == "fail"]:
-            worst = min(scores, key=lambda one: one.value or 0.0)
-            about = {"label": None, "metric": worst.metric, "finding": worst.finding, "cause": None}
-            yield _keyed(answer.record, {**about, "fails": {one.metric: one.value for one in scores}})
-
-
-def _failures_in(file: ResultFile) -> Iterator[dict[str, Any]]:
-    for row in file.rows():
-        if row.failing:
-            metric, score = min(row.failing.items(), key=lambda item: item[1].value)
-            about = {"label": row.label_word, "metric": metric, "finding": score.explanation, "cause": score.cause}
-            yield _keyed(row.record, {**about, "fails": {name: one.value for name, one in row.failing.items()}})
-
-
-def _keyed(record: RagRecord, about: dict[str, Any]) -> dict[str, Any]:
-    """A row that `ragspan evaluate` and `agree` take: people write `pass` or `fail` into its label."""
-    row = row_of(record)
-    texts = json.dumps([row[name] for name in ("record_id", "question", "contexts", "response")])
-    key = blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
-    return {KEY: key, **row, **about}
 
 
 def _add_to_file(path: Path, rows: Sequence[dict[str, Any]]) -> int:
@@ -229,10 +225,3 @@ def _tell_bad_rows(evaluation: Evaluation) -> None:
     _tell(f"skipped {bad}" for bad in evaluation.bad_rows[:_BAD_ROWS_SHOWN])
     if evaluation.bad_row_count > _BAD_ROWS_SHOWN:
         _tell([f"... and {evaluation.bad_row_count - _BAD_ROWS_SHOWN:,} more rows"])
-
-
-def _write_json(path: Path | None, figures: Any) -> None:
-    if path is not None:
-        with replacing(path) as unfinished:
-            text = json.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False)
-            unfinished.write_text(text + "\n", encoding="utf-8")

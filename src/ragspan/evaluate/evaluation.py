@@ -193,9 +193,8 @@ class Evaluation:
             for metric, outcome in row.outcomes.items():
                 score = row.scores.get(metric)
                 line[metric], line[f"{metric}_label"] = score and float(score.value), score and score.label
-                line[f"{metric}_reason"] = (
-                    ": ".join(filter(None, (getattr(outcome, one, None) for one in said))) or None
-                )
+                reasons = [reason for one in said if (reason := getattr(outcome, one, None))]
+                line[f"{metric}_reason"] = ": ".join(reasons) or None
                 line |= {} if self.judge_share is None else {f"{metric}_judge": score and score.judge}
         return pandas.DataFrame(list(lines.values()), index=list(lines))
 
@@ -211,28 +210,22 @@ def print_parts(shown: Iterable[Any], **where: Any) -> None:
 
 
 def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table | Text | str]:
-    """The table of figures, the worst responses, and what was done."""
+    """The table of figures, the worst responses, why rows lack a score or a verdict, and what was done."""
+    summaries = evaluation.summary.values()
     figures = text_table("metric", "mean", "median", "min", "max", "std", "scored", "passed")
-    for one in evaluation.summary.values():
-        figures.add_row(
-            one.metric, *_cells(one, one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
-        )
+    for one in summaries:
+        numbers = (one.mean, one.median, one.minimum, one.maximum, one.standard_deviation)
+        figures.add_row(one.metric, *_cells(one, *numbers))
     yield figures
     for column, values in evaluation.by_dimension.items():
         groups = text_table(column, "metric", "mean", "scored", "passed")
-        for value, found in values.items():
-            for one in found.values():
-                groups.add_row(value, one.metric, *_cells(one, one.mean))
+        for value, one in ((value, one) for value, found in values.items() for one in found.values()):
+            groups.add_row(value, one.metric, *_cells(one, one.mean))
         yield groups
     yield from share_lines(evaluation)
     if with_worst and (evaluation.failing or evaluation.judge_share):
         yield from _worst(evaluation)
-    yield from _without_verdict(evaluation)
-    yield headline(evaluation)
-
-
-def _without_verdict(evaluation: Evaluation) -> Iterator[str]:
-    for one in evaluation.summary.values():
+    for one in summaries:
         if one.unlabelled:
             yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
         if one.not_scored:
@@ -244,9 +237,9 @@ def _without_verdict(evaluation: Evaluation) -> Iterator[str]:
             yield f"{one.metric}: not scored: {', '.join(named)}"
     if evaluation.not_scored:
         yield "What the reasons mean: docs/metrics.md#when-there-is-no-score"
-    ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
-    if ranks:
+    if ranks := [one.metric for one in summaries if one.scored and not one.labelled]:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
+    yield headline(evaluation)
 
 
 def _worst(evaluation: Evaluation) -> Iterator[Text | str]:

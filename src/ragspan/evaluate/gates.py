@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, counted, wrong
 from ragspan.evaluate.evaluation import Evaluation, described
 from ragspan.evaluate.summaries import MetricSummary, named_counts
+from ragspan.metrics.metric_catalogue import require_known
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
@@ -50,16 +51,17 @@ class GateResult:
     """Why it did not hold, as a sentence; None where it held."""
 
 
-def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
-    """Gates from texts such as `faithfulness=0.8`; a `ConfigurationError` for a text that is none."""
+def parse_gates(asked: Mapping[Kind, Iterable[str]], metrics: Sequence[str]) -> list[Gate]:
+    """Gates of these metrics from texts such as `faithfulness=0.8`, by kind; a `ConfigurationError` for a text that is none."""
     gates = []
-    for text in texts:
+    for kind, text in ((kind, text) for kind, texts in asked.items() for text in texts):
         metric, _, value = map(str.strip, text.partition("="))
         try:
             minimum = float(value if metric else "")
         except ValueError:
             raise wrong(KINDS[kind][0], text, "a metric and a number, such as faithfulness=0.8") from None
         gates.append(Gate(metric=metric, kind=kind, minimum=minimum))
+        require_known(metric, metrics, of="a gate needs a metric of this run (--metrics): ")
     return gates
 
 

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from ragspan.evaluate.evaluation import Evaluation, text_table
-from ragspan.evaluate.summaries import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels, wilson_interval
+from ragspan.evaluate.evaluation import Evaluation
+from ragspan.evaluate.summaries import (
+    LEAST_LABELS,
+    Figure,
+    RateEstimate,
+    Stratum,
+    mean_of_shares,
+    rate_by_labels,
+    wilson_interval,
+)
 from ragspan.outcomes import Label
 
-_CLOSE: Final = 0.05
+CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _FEW: Final = 10
 """Labels of the rarer kind, with which their variance says little."""
 MEASURES: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
 """What a label says, unless metrics are named. Adherence first: like a label it is of the whole response, and it ranks better."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
-    """A figure with its 95 % interval."""
-
-    value: float
-    lower: float
-    upper: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} ({self.lower:.2f}-{self.upper:.2f})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,58 +73,44 @@ class LabelAgreement:
             f" from {rate.labels:,} labels; {self.metrics[0].metric}{by} alone fails {rate.by_metric:.1%}"
         )
 
-    def parts(self) -> Iterator[Any]:
-        """What the command prints: texts, and a table of Rich."""
-        table = text_table("metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
-        for one in self.metrics:
-            figures = ("-" if it is None else str(it) for it in (one.auroc, one.balanced_accuracy, one.missing_labels))
-            table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *figures)
-        yield table
-        yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{_CLOSE:.2f}."
-        yield "Balanced accuracy: of the rows that the metric passes or fails, and does not leave open.\n"
-        yield self.rate_in_words
-
 
 def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
     """How well the metrics that measure a label agree with it, or all; None where no row has both a label and a score."""
-    labels = evaluation.labels
     measures = [metric for metric in MEASURES if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]
-    compared = [*measures, *others] if with_all or not measures else measures
-    scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {metric: [] for metric in compared}
-    for row in evaluation.all_rows() if labels else ():
+    scores: dict[str, list[tuple[bool | None, float, Label | None]]] = {
+        metric: [] for metric in (*measures, *(others if with_all or not measures else ()))
+    }
+    for row in evaluation.all_rows() if evaluation.labels else ():
         for metric, score in row.of_one_judge.items():
             if metric in scores:
-                scores[metric].append((labels.get(row.row), score.value, score.label))
-    labelled = {metric: [one for one in found if one[0] is not None] for metric, found in scores.items()}
-    agreeing = [_agreement(metric, found) for metric, found in labelled.items() if found]
+                scores[metric].append((evaluation.labels.get(row.row), score.value, score.label))
+    agreeing = [one for metric, found in scores.items() if (one := _agreement(metric, found)).labels]
     if not agreeing:
         return None
     strata = {True: Stratum(), False: Stratum()}
-    for good, _, told in scores[agreeing[0].metric]:
-        strata[told == "fail"] += Stratum(answers=1, labels=good is not None, failing=good is False)
+    for is_good, _, told in scores[agreeing[0].metric]:
+        strata[told == "fail"] += Stratum(answers=1, labels=is_good is not None, failing=is_good is False)
     measure, name = evaluation.summary[agreeing[0].metric], evaluation.label_name
     rate = rate_by_labels(failing=strata[True], passing=strata[False]) if measure.labelled else None
     return LabelAgreement(label=name, metrics=agreeing, failures=rate, is_embedded=measure.asked is not None)
 
 
-def _agreement(metric: str, labelled: Sequence[tuple[bool | None, float, Label | None]]) -> MetricAgreement:
-    values = {wanted: [value for good, value, _ in labelled if good is wanted] for wanted in (True, False)}
-    ranked = auroc(values[True], values[False])
+def _agreement(metric: str, scores: Sequence[tuple[bool | None, float, Label | None]]) -> MetricAgreement:
+    good, bad = ([(value, told) for known, value, told in scores if known is wanted] for wanted in (True, False))
+    ranked = auroc([value for value, _ in good], [value for value, _ in bad])
     # Only a score that passes or fails says what a label says.
-    told = [(good, label == "pass") for good, _, label in labelled if label is not None]
-    are_right = {wanted: [passes is wanted for good, passes in told if good is wanted] for wanted in (True, False)}
-    right = balanced_accuracy(are_right[True], are_right[False])
-    best = right or ranked
+    right = balanced_accuracy([told == "pass" for _, told in good if told], [told == "fail" for _, told in bad if told])
+    best, labels = right or ranked, len(good) + len(bad)
     # An interval shrinks with the root of the number.
-    times = 0.0 if best is None else ((best.upper - best.lower) / 2 / _CLOSE) ** 2
+    times = 0.0 if best is None else ((best.upper - best.lower) / 2 / CLOSE) ** 2
     return MetricAgreement(
         metric=metric,
-        labels=len(labelled),
-        good=len(values[True]),
+        labels=labels,
+        good=len(good),
         auroc=ranked,
         balanced_accuracy=right,
-        missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
+        missing_labels=None if best is None else max(round(labels * (times - 1)), 0),
     )
 
 
@@ -149,18 +130,11 @@ def auroc(good: Sequence[float], bad: Sequence[float]) -> Figure | None:
     if rarer >= _FEW:
         variance = statistics.variance(of_good) / len(good) + statistics.variance(of_bad) / len(bad)
         number = value * (1 - value) / variance if variance > 0 else rarer
-    lower, upper = wilson_interval(value, number or rarer)
-    return Figure(value=value, lower=lower, upper=upper)
+    return wilson_interval(value, number or rarer)
 
 
 def balanced_accuracy(good: Sequence[bool], bad: Sequence[bool]) -> Figure | None:
     """The mean of the shares that are right among the good and among the bad ones; .5 is chance. None if one of the kinds is missing."""
     if not good or not bad:
         return None
-    shares = [sum(kind) / len(kind) for kind in (good, bad)]
-    intervals = [wilson_interval(share, len(kind)) for share, kind in zip(shares, (good, bad), strict=True)]
-    value = sum(shares) / 2
-    below, above = (
-        math.hypot(*(share - end[side] for share, end in zip(shares, intervals, strict=True))) / 2 for side in (0, 1)
-    )
-    return Figure(value=value, lower=max(value - below, 0.0), upper=min(value + above, 1.0))
+    return mean_of_shares([(0.5, sum(kind) / len(kind), len(kind)) for kind in (good, bad)])

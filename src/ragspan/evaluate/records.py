@@ -96,7 +96,13 @@ def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
     if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):
         return None
     if isinstance(cell, str):
-        cell = _written_out(cell)
+        written, printed = _json_of(cell), cell.strip()
+        if written is None and printed.startswith("["):
+            with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                written = ast.literal_eval(printed)
+            written = written if repr(written) == printed else None  # NumPy leaves out commas: that is one text
+        has_text = isinstance(written, dict) and any(isinstance(written.get(key), str) for key in field_names.TEXT)
+        cell = written if has_text or isinstance(written, list) else cell  # other JSON is a context as well
     elif hasattr(cell, "tolist"):  # an array or a series; of no dimension it is a single text
         cell = cell.tolist()
     if isinstance(cell, (str, bytes, Mapping)) or not isinstance(cell, Iterable):
@@ -105,19 +111,6 @@ def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
         return as_contexts([item for item in cell if not is_missing(item)])
     except ConfigurationError as error:
         raise CellError(f"cannot be read: {error}") from None
-
-
-def _written_out(text: str) -> Any:
-    """The list or the object with a text that a text writes out, or the text alone: other JSON is a context as well."""
-    written, printed = _json_of(text), text.strip()
-    if written is None and printed.startswith("["):
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            written = ast.literal_eval(printed)
-        written = written if repr(written) == printed else None  # NumPy leaves out commas: that is one text
-    has_text = isinstance(written, dict) and any(
-        isinstance(written.get(key), str) for key in ("text", "page_content", "content")
-    )
-    return written if has_text or isinstance(written, list) else text
 
 
 def _json_of(text: str) -> Any:
@@ -203,14 +196,13 @@ def _with_recognized(choices: Mapping[str, ColumnChoice], table: Table) -> Mappi
     found: dict[str, ColumnChoice] = {}
     for part, names in _NAMES.items():
         known = (plain.get(name.replace("_", ""), name) for name in names)
-        column = next((name for name in known if name in table.columns or _leads_somewhere(name, table)), None)
-        if column is not None:
+        if column := next((name for name in known if name in table.columns or _leads_somewhere(name, table)), None):
             found[part] = column
-    missing = [part for part in _NEEDED if part not in {*found, *choices}]
-    if missing:
+    found |= choices
+    if missing := [part for part in _NEEDED if part not in found]:
         names = "; ".join(f"no column looks like the {part} ({', '.join(_NAMES[part][:6])}, ...)" for part in missing)
         raise TableError(f"{names}; there are: {', '.join(map(repr, table.columns))}; {_hint(*missing)}")
-    return {**found, **choices}
+    return found
 
 
 def _leads_somewhere(path: str, table: Table) -> bool:
@@ -234,7 +226,13 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
         return choice
     if not isinstance(choice, str):
         readers = [_reader_of(part, one, table) for one in choice]
-        return readers[0] if len(readers) == 1 else lambda row: _joined(reader(row) for reader in readers)
+
+        def joined(row: Row) -> list[RetrievedContext] | None:
+            """The contexts of several columns, in their order; None where none of them says anything."""
+            found = [contexts_of(reader(row)) for reader in readers]
+            return None if all(one is None for one in found) else [context for one in found for context in one or ()]
+
+        return readers[0] if len(readers) == 1 else joined
     if table.sample and choice not in table.columns and not _leads_somewhere(choice, table):
         close = difflib.get_close_matches(choice, table.columns, 1, 0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
@@ -245,12 +243,5 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
     return partial(_at, [choice] if choice in table.columns else choice.split("."))
 
 
-def _joined(of_columns: Iterable[Any]) -> list[RetrievedContext] | None:
-    """The contexts of several columns, in their order; None where none of them says anything."""
-    found = list(map(contexts_of, of_columns))
-    return None if all(one is None for one in found) else [context for one in found for context in one or ()]
-
-
 def _hint(*parts: str) -> str:
-    options = ", ".join("--by" if part == "by" else f"--{part}-column" for part in parts)
-    return f"name the right one with {options}"
+    return "name the right one with " + ", ".join("--by" if part == "by" else f"--{part}-column" for part in parts)

@@ -13,12 +13,9 @@ import numbers
 import os
 import re
 import shutil
-import tempfile
-import weakref
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Final
 
@@ -131,27 +128,18 @@ def partial_of(output: Path) -> Path:
 
 
 class RowWriter(ResultFile):
-    """The file of rows of one run, which rows are added to; without `output` a temporary one, which is deleted with this object.
+    """The file of rows of one run, which rows are added to.
 
     A `TableError` says why an earlier run cannot be continued or replaced, or that what is there is no file of rows.
     """
 
-    def __init__(
-        self, output: Path | None, metrics: Sequence[Metric], about: Mapping[str, Any], *, resume: bool
-    ) -> None:
+    def __init__(self, output: Path, metrics: Sequence[Metric], about: Mapping[str, Any], *, resume: bool) -> None:
+        super().__init__(partial_of(output))
         run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
         self._header = json.dumps({RUN: run}).encode() + b"\n"
-        self._file: BufferedWriter | None = None
         self._output, self._is_copy = output, False
         self.last_row = 0
         """The last row of the earlier run."""
-        if output is None:
-            descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
-            os.close(descriptor)
-            super().__init__(name)
-            weakref.finalize(self, self.path.unlink, missing_ok=True)
-            return
-        super().__init__(partial_of(output))
         earlier = self.path
         if output.exists() and output.stat().st_size:
             _run_of(output, "give another name, or delete it")  # nothing that is not ours is replaced
@@ -185,21 +173,14 @@ class RowWriter(ResultFile):
         """Write one row; raises a `TableError` if the file cannot be written."""
         line = _line_of(done)
         try:
-            if self._file is None:
-                self.path.touch(mode=0o600)  # it quotes answers and contexts
-                self._file = self.path.open("ab")
-                line = line if self._file.tell() else self._header + line
-            self._file.write(line)
-            self._file.flush()
+            self.path.touch(mode=0o600)  # it quotes answers and contexts
+            with self.path.open("ab") as file:
+                file.write(line if file.tell() else self._header + line)
         except OSError as error:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
-    def finish(self, *, is_complete: bool) -> None:
-        """Close the file, and give it its name if the table is done."""
-        if self._file is not None:
-            self._file.close()
-        if self._output is None or not is_complete:
-            return
+    def finish(self) -> None:
+        """Give the file its name: the table is done."""
         try:
             if not self.path.exists():  # no row could be read
                 self.path.write_bytes(self._header)
@@ -291,18 +272,22 @@ def _lines_at(path: Path, offsets: Sequence[int]) -> Iterator[bytes]:
 def _line_of(done: EvaluatedRow) -> bytes:
     """The row with its texts and its outcomes, without the fields that say nothing."""
     record = msgspec.json.decode(done.record.to_json())
-    plain = {name: record[name] for name in _KEPT if record[name] or name in _KEPT[:4]}
-    if plain["contexts"]:
-        plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
-    more = _pruned({"label": done.label_word, "asked": done.asked})
+    if record["contexts"]:
+        record["contexts"] = [_pruned(one, "text") for one in record["contexts"]]
+    plain = {**{name: record[name] for name in _KEPT}, "label": done.label_word, "asked": done.asked}
     outcomes = {}
+
+    def other(value: object) -> float | str:
+        """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
+        return float(value) if isinstance(value, numbers.Real) else type(value).__name__
+
     for name, outcome in done.outcomes.items():
         of_outcome = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
         known = [one for one in of_outcome.get("evidence", ()) if type(one).__name__ in _EVIDENCE]  # of our metrics
         of_outcome["evidence"] = [{"type": type(one).__name__, **msgspec.to_builtins(one)} for one in known]
         kind = next(kind for kind, of_kind in _OUTCOMES.items() if isinstance(outcome, of_kind))
-        outcomes[name] = {"outcome": kind, **_pruned(msgspec.to_builtins(of_outcome, enc_hook=_other))}
-    return _encoded({"row": done.row, **plain, **more, "outcomes": outcomes}) + b"\n"
+        outcomes[name] = {"outcome": kind, **_pruned(msgspec.to_builtins(of_outcome, enc_hook=other))}
+    return _encoded({"row": done.row, **_pruned(plain, *_KEPT[:4]), "outcomes": outcomes}) + b"\n"
 
 
 def _encoded(plain: Any) -> bytes:
@@ -311,14 +296,9 @@ def _encoded(plain: Any) -> bytes:
 
 
 def _pruned(plain: Mapping[str, Any], *kept: str) -> dict[str, Any]:
+    """Without the entries that say nothing, unless they are kept all the same."""
     nothing: tuple[Any, ...] = (None, "", [], {})
-    found = plain.items()
-    return {name: value for name, value in found if name in kept or (value is not False and value not in nothing)}
-
-
-def _other(value: object) -> float | str:
-    """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
-    return float(value) if isinstance(value, numbers.Real) else type(value).__name__
+    return {key: one for key, one in plain.items() if key in kept or (one is not False and one not in nothing)}
 
 
 def _row_of(line: bytes) -> EvaluatedRow:
@@ -343,14 +323,13 @@ def _run_of(path: Path, advice: str = "ragspan evaluate --output writes one") ->
     try:
         with path.open("rb") as file:
             run = json.loads(file.readline(1 << 20))[RUN]
-        is_ours = run["format"] == _FORMAT and isinstance(run["metrics"], list)
+        if run["format"] == _FORMAT and isinstance(run["metrics"], list):
+            return dict(run)
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError):
-        is_ours = False
-    if not is_ours:
-        raise _unreadable(path, advice)
-    return dict(run)
+        pass
+    raise _unreadable(path, advice)
 
 
 def _unreadable(path: Path, advice: str = "evaluate anew") -> TableError:

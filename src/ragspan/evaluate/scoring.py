@@ -1,36 +1,68 @@
-"""`evaluate` and `score`: a table or one answer in, scores out."""
+"""`evaluate` and `score`: a table or one answer in, scores out.
+
+A run over a table reads, judges, writes and counts. Each row ends exactly once, in the order of the table, and is in the file of rows
+before it is counted. Memory does not grow with the table, except for eight bytes a score.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import os
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from itertools import count, islice
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from tempfile import mkdtemp
+from typing import Any, TypeAlias
 
-from ragspan.arguments import SECONDS, SOME_SHARE, WHOLE
+from rich.console import Console
+from rich.text import Text
+
+from ragspan.arguments import SECONDS, SOME_SHARE, WHOLE, counted
 from ragspan.config import Settings, is_enabled, settings_with
 from ragspan.defaults import budget_from
-from ragspan.engine import Budget, ScoringEngine
+from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import screens_of
+from ragspan.engine.redaction import RedactedRecord
+from ragspan.engine.threads import outside_loop, run_in_loop
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.records import ColumnChoice, RecordReader
-from ragspan.evaluate.rows import RowWriter, partial_of, require_apart, require_jsonl
-from ragspan.evaluate.running import Run, outside_loop, progress_on_stderr, run_in_loop
-from ragspan.evaluate.tables import STANDARD_INPUT, table_of
+from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter, partial_of, require_apart, require_jsonl
+from ragspan.evaluate.tables import STANDARD_INPUT, Table, table_of
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.outcomes import ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_passing
 from ragspan.process import in_use
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
+
+_Row: TypeAlias = "EvaluatedRow | BadRow"
+
+_ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
+_LEAST_ROWS = 64
+_TICK = 0.2  # seconds of waiting for a row until the next look at whether to stop, and at how far the run is
+_LINE_PAUSE = 10.0  # seconds between two lines of progress where there is no terminal
+_LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
+_PATIENCE, _BEFORE_FIRST = 600.0, 90.0
+"""Seconds for which a judge may be away, by default; before it has answered once its address may be wrong."""
+_LASTING = frozenset({401, 402, 403, 404, 407})
+"""HTTP statuses that time does not change: the key, the money, the model's name."""
+_TOO_MANY = 429
+_LONGEST_PAUSE = 10.0  # seconds before a row asks again a judge that is away
+_MOST_IN_VAIN, _SUSPECT = 3, 60.0
+"""Attempts of a row while others are answered, then it is the row that the judge cannot take; and seconds from the first of them on."""
 
 
 def evaluate(
@@ -108,7 +140,9 @@ def evaluate(
             if progress and reader.columns_read:
                 print(reader.columns_read, file=sys.stderr)  # noqa: T201 - of the progress
             about = {"columns": reader.columns, "limit": limit, "judge_share": share}
-            writer = RowWriter(file, chosen, about, resume=resume)
+            writer = RowWriter(file or Path(mkdtemp(prefix="ragspan-"), "rows.jsonl"), chosen, about, resume=resume)
+            if file is None:
+                weakref.finalize(writer, shutil.rmtree, writer.path.parent, ignore_errors=True)
             is_file = isinstance(data, (str, os.PathLike)) and os.fspath(data) != STANDARD_INPUT
             evaluation = Evaluation(
                 metrics=tuple(metric.name for metric in chosen),
@@ -128,20 +162,16 @@ def evaluate(
                 writer=writer,
                 evaluation=evaluation,
                 patience=patience,
-                tell=tell,
                 stop=stop,
+                progress=progress,
             )
-            is_complete, began = False, time.monotonic()
-            try:
-                run_in_loop(run.evaluate(map(reader.read, count(1), islice(table.rows, limit))))
-                is_complete = True
-            finally:
-                writer.finish(is_complete=is_complete)
-            evaluation.seconds = time.monotonic() - began
+            with run.status or contextlib.nullcontext():
+                run_in_loop(run.evaluate, map(reader.read, count(1), islice(table.rows, limit)))
+            writer.finish()
+            evaluation.seconds = time.monotonic() - run.began
         return evaluation
 
-    with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as tell:
-        return outside_loop(work, stop.set)
+    return outside_loop(work, stop.set)
 
 
 def metrics_of(
@@ -154,6 +184,142 @@ def metrics_of(
     if not found:
         raise ConfigurationError("metrics is empty: name one at least")
     return found
+
+
+@dataclass(kw_only=True)
+class Run:
+    """The work on the rows of one table."""
+
+    metrics: Sequence[Metric]
+    settings: Settings
+    budget: Budget | None
+    table: Table
+    writer: RowWriter
+    evaluation: Evaluation
+    """Counts the rows that are done."""
+    patience: float | None
+    """Seconds for which a judge may be away; None is the default."""
+    stop: threading.Event
+    """Once it is set, the run ends."""
+    progress: bool
+    """Whether it is said how far the run is."""
+    began: float = field(default_factory=time.monotonic)
+    shown: float = field(default_factory=time.monotonic)
+    begun: int = 0  # rows that were read
+    outage: str | None = None
+    """Which judge is waited for, and why."""
+    _answered: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By metric, when its judge has answered last, else was asked first, and the seconds that it may be away from then on."""
+
+    def __post_init__(self) -> None:
+        self.status = Console(stderr=True).status("") if self.progress and sys.stderr.isatty() else None
+        self._engine = ScoringEngine(
+            metrics=self.metrics,
+            concurrency=self.settings.concurrency,
+            score_unsampled=True,
+            judge_share=self.evaluation.judge_share,
+            budget=self.budget,
+            waits_for_budget=True,
+            metric_timeout=self.settings.metric_timeout,
+            exit_timeout=0,
+            judging=self.settings.judging,
+            name="ragspan-evaluate",
+        )
+
+    async def evaluate(self, rows: Iterator[_Row]) -> None:
+        """Judge the rows that are not done yet, many at the same time; write and count all in their order."""
+        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self.settings.concurrency)
+        waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
+        try:
+            for row in chain(self.writer.resume(rows), rows, [None]):
+                if row is not None:
+                    self.begun += 1
+                    waiting.append((row, asyncio.create_task(self._judged(row))))
+                    await asyncio.sleep(0)  # which begins it
+                while waiting and (row is None or len(waiting) >= max_rows or waiting[0][1].done()):
+                    before, task = waiting[0]
+                    while not task.done():
+                        await asyncio.wait([task], timeout=_TICK)
+                        if self.stop.is_set():
+                            raise asyncio.CancelledError
+                        self.show_progress()
+                    waiting.popleft()
+                    done = task.result()
+                    if isinstance(done, EvaluatedRow) and done is not before:
+                        self.writer.add(done)
+                    elif isinstance(done, EvaluatedRow):
+                        self.evaluation.resumed += done.row <= self.writer.last_row
+                    self.evaluation.add(done)
+        finally:
+            log = logging.getLogger("ragspan")
+            was_disabled, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
+            self._engine.shutdown(0)
+            log.disabled = was_disabled
+
+    async def _judged(self, row: _Row) -> _Row:
+        """The row with all its outcomes; the same object where none is new. A judge that is away is asked again, after pauses."""
+        if isinstance(row, BadRow) or not (
+            left := [metric.name for metric in self.metrics if self._is_left(row, metric)]
+        ):
+            return row
+        is_new, asked, found = not row.outcomes, row.asked, dict[str, Outcome]()
+        began = now = time.monotonic()
+        pause, in_vain, failed_at = 1.0, 0, math.inf
+        while left:
+            for name in left:
+                self._answered.setdefault(name, (now, _BEFORE_FIRST if self.patience is None else self.patience))
+            # The reader has redacted it. A row that is judged again keeps why the judge is asked about it.
+            result = await self._engine.score(RedactedRecord(row.record), sample=is_new, only=left)
+            left, now = [], time.monotonic()
+            if isinstance(result, Dropped):
+                break
+            asked = asked or result.asked
+            for name, outcome in result.outcomes.items():
+                spent = found[name].usage if name in found else None
+                found[name] = replace(outcome, usage=spent + (outcome.usage or Usage())) if spent else outcome
+                if isinstance(outcome, MetricFailure) and outcome.outage and outcome.status not in _LASTING:
+                    answered_at, patience = self._answered[name]
+                    in_vain += answered_at > failed_at and outcome.status != _TOO_MANY
+                    patience = min(patience, _SUSPECT) if in_vain else patience
+                    if in_vain < _MOST_IN_VAIN and now < min(answered_at, began) + patience:
+                        left = [*left, name]
+                        self.outage = f"waiting for the judge of {name} ({outcome.error_type}: {outcome.message[:200]})"
+                elif not isinstance(outcome, NotApplicable):
+                    self._answered[name] = (now, _PATIENCE if self.patience is None else self.patience)
+                    self.outage = None
+            if left:
+                failed_at = now
+                await asyncio.sleep(min(pause, _LONGEST_PAUSE))
+                pause *= 2
+        known = {**row.outcomes, **found}
+        return replace(
+            row, asked=asked, outcomes={metric.name: known.get(metric.name, _LOST) for metric in self.metrics}
+        )
+
+    def show_progress(self) -> None:
+        """On a terminal renew a line, else add one every ten seconds."""
+        now, evaluation = time.monotonic(), self.evaluation
+        if not self.progress or (self.status is None and now - self.shown < _LINE_PAUSE):
+            return
+        self.shown = now
+        done = evaluation.rows + evaluation.bad_row_count
+        words, share_read = counted(done, "row", grouped=True), self.table.share_read
+        words += f" ({share_read(self.begun) * done / max(self.begun, 1):.0%})" if share_read else ""
+        if self.outage is not None:
+            words += f" · {self.outage}"
+        elif done > evaluation.resumed:
+            words += f" · {(done - evaluation.resumed) / (now - self.began):,.1f} rows/s"
+        if self.status is not None:
+            self.status.update(Text(words))
+        else:
+            print(words, file=sys.stderr, flush=True)  # noqa: T201 - a command's own words
+
+    def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
+        """Whether the metric has no outcome, or one that another try may change: of a judge only where it is asked."""
+        outcome = row.outcomes.get(metric.name)
+        if outcome is None or (is_passing(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
+            return True
+        return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
 
 
 # One answer
@@ -201,15 +367,12 @@ async def ascore(
 ) -> ScoredRecord:
     """As `score`, for code that runs in an event loop: judges are asked in a thread of their own."""
     settings = settings_with(judge=judge)
-    configured = in_use.configured.engine if in_use.configured else None
-    if configured and configured.metrics and metrics is None and judge is None:
-        chosen = list(configured.metrics)
-    else:
-        chosen = metrics_of(settings, metrics, judge)
+    if metrics is None and judge is None and in_use.configured and in_use.configured.engine:
+        metrics = in_use.configured.engine.metrics or None
     several = [contexts] if isinstance(contexts, str) else contexts
     record = RagRecord(question=question, contexts=several, response=response, framework="ragspan")
     engine = ScoringEngine(
-        metrics=chosen,
+        metrics=metrics_of(settings, metrics, judge),
         budget=budget_from(settings),
         metric_timeout=settings.metric_timeout,
         exit_timeout=0,

@@ -86,17 +86,13 @@ def stored_answers(
         since_ns = nanoseconds_of(since)
     except ValueError:
         raise ConfigurationError("--since is not a time: give ISO 8601 text or Unix nanoseconds") from None
-
-    def answers() -> Iterator[StoredAnswer]:
-        try:
-            yield from source(project, since_ns=since_ns, annotated=annotated)
-        except RagspanError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            why = f"its replies are not as expected ({type(error).__name__})"
-            raise TableError(f"{tool} cannot be read: {why}") from error
-
-    return answers()
+    try:
+        yield from source(project, since_ns=since_ns, annotated=annotated)
+    except RagspanError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        why = f"its replies are not as expected ({type(error).__name__})"
+        raise TableError(f"{tool} cannot be read: {why}") from error
 
 
 def nanoseconds_of(time: str | int | None) -> int | None:
@@ -121,7 +117,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         reason = f"http_{reply.status}"
     except (Unavailable, TimeoutError) as trouble:
         reason = str(trouble) if isinstance(trouble, Unavailable) else "timeout"
-    except ConfigurationError:
+    except ImportError:
         raise ConfigurationError(f"{tool} is asked with the package requests: pip install 'ragspan[{tool}]'") from None
     meaning = {"http_401": " (it wants other credentials)", "http_404": " (it has no such project)"}.get(reason, "")
     # MLflow takes a search by POST, too.

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ragspan.metrics.doubt import Part, judged
 from ragspan.metrics.metric import REFUSAL
-from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, Label, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
+from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 
 _BINS = 10
 LEAST_LABELS: Final = 20
@@ -122,7 +122,7 @@ class MetricTally:
         self._scores = array("d")
         self._threshold: float | None = None
         self._judge: str | None = None
-        self._judged: Counter[tuple[Part, Label | None]] = Counter()
+        self._judged: dict[Part, Stratum] = {"doubtful": Stratum(), "rest": Stratum()}
         self._counts: defaultdict[str, Counter[Any]] = defaultdict(Counter)
         """By what is counted: labels, bins of scores without one, reasons, failures, causes, why a judge was asked, and fallbacks."""
 
@@ -130,7 +130,8 @@ class MetricTally:
         """Count an outcome, with why the judge was asked, where it is asked about a share of the rows."""
         embedded: Outcome | ScreenScore | None = outcome
         if self._has_share and (found := judged(outcome, asked)) is not None:
-            self._judged[found] += 1
+            part, label = found
+            self._judged[part] += Stratum(answers=1, labels=label is not None, failing=label == "fail")
         if self._has_share and asked is not None and isinstance(outcome, Score):
             if outcome.fallback is None:
                 self._judge, embedded = self._judge or outcome.judge, outcome.screen
@@ -158,7 +159,7 @@ class MetricTally:
                 doubtful=counts["asked"]["doubtful"],
                 random=counts["asked"]["random"],
                 fallbacks=dict(counts["fallback"].most_common()),
-                failures=estimate_by_part(self._judged),
+                failures=estimate_rate(self._judged.values()),
             )
         unscored = MetricSummary(metric=self._metric, not_scored=not_scored, failed=failed, asked=asked)
         ordered, count = sorted(self._scores), len(self._scores)
@@ -221,20 +222,31 @@ class Stratum:
     """Those with a label that says that they fail."""
 
     @property
-    def is_known(self) -> bool:
-        return self.labels >= self.answers
+    def worth(self) -> float:
+        """As many labels of endlessly many answers say as much, infinitely many where all are known: the more is known, the less can differ."""
+        known = self.labels >= self.answers
+        return math.inf if known else self.labels * self.answers / (self.answers - self.labels)
 
     def __add__(self, other: Stratum) -> Stratum:
         return Stratum(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RateEstimate:
-    """A share of failing answers, as the labels have it, with its 95 % interval. All from 0 to 1."""
+class Figure:
+    """A figure with its 95 % interval."""
 
     value: float
     lower: float
     upper: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ({self.lower:.2f}-{self.upper:.2f})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RateEstimate(Figure):
+    """A share of failing answers, as the labels have it, from 0 to 1."""
+
     labels: int
     answers: int
     by_metric: float | None = None
@@ -247,17 +259,9 @@ def rate_by_labels(failing: Stratum, passing: Stratum) -> RateEstimate | None:
     Where one of them has few labels both are one stratum, and the metric's word does not count.
     """
     both = failing + passing
-    is_told = all(one.is_known or one.labels >= _LEAST_IN_STRATUM for one in (failing, passing))
+    is_told = all(one.worth == math.inf or one.labels >= _LEAST_IN_STRATUM for one in (failing, passing))
     found = estimate_rate([failing, passing] if is_told else [both])
     return found and replace(found, by_metric=failing.answers / both.answers)
-
-
-def estimate_by_part(counts: Mapping[tuple[Part, Label | None], int]) -> RateEstimate | None:
-    """The rate where a judge labels the doubtful answers and a random part of the rest: by what `judged` gave, counted."""
-    found: dict[Part, Stratum] = {"doubtful": Stratum(), "rest": Stratum()}
-    for (part, label), count in counts.items():
-        found[part] += Stratum(answers=count, labels=count if label else 0, failing=count if label == "fail" else 0)
-    return estimate_rate(found.values())
 
 
 def estimate_rate(strata: Iterable[Stratum]) -> RateEstimate | None:
@@ -267,29 +271,29 @@ def estimate_rate(strata: Iterable[Stratum]) -> RateEstimate | None:
     one of these has none.
     """
     there = [stratum for stratum in strata if stratum.answers]
-    open_ones = [stratum for stratum in there if not stratum.is_known]
+    open_ones = [stratum for stratum in there if stratum.worth < math.inf]
     few = open_ones and sum(stratum.labels for stratum in open_ones) < LEAST_LABELS
     if not there or few or not all(stratum.labels for stratum in there):
         return None
-    answers = sum(stratum.answers for stratum in there)
-    value = below = above = 0.0
-    for stratum in there:
-        weight, share = stratum.answers / answers, stratum.failing / stratum.labels
-        lower = upper = share
-        if not stratum.is_known:  # as many labels of endlessly many answers; the more is known, the less can differ
-            worth = stratum.labels * stratum.answers / (stratum.answers - stratum.labels)
-            lower, upper = wilson_interval(share, worth)
+    answers, labels = sum(one.answers for one in there), sum(one.labels for one in there)
+    mean = mean_of_shares((one.answers / answers, one.failing / one.labels, one.worth) for one in there)
+    return RateEstimate(value=mean.value, lower=mean.lower, upper=mean.upper, labels=labels, answers=answers)
+
+
+def mean_of_shares(shares: Iterable[tuple[float, float, float]]) -> Figure:
+    """The mean of shares, each with its weight before it and behind it how many it is a share of: infinitely many if it is certain."""
+    value, below, above = 0.0, list[float](), list[float]()
+    for weight, share, number in shares:
+        found = wilson_interval(share, number)
         value += weight * share
-        below += (weight * (share - lower)) ** 2
-        above += (weight * (upper - share)) ** 2
-    lower, upper = max(value - math.sqrt(below), 0.0), min(value + math.sqrt(above), 1.0)
-    labels = sum(stratum.labels for stratum in there)
-    return RateEstimate(value=value, lower=lower, upper=upper, labels=labels, answers=answers)
+        below.append(weight * (share - found.lower))
+        above.append(weight * (found.upper - share))
+    return Figure(value=value, lower=max(value - math.hypot(*below), 0.0), upper=min(value + math.hypot(*above), 1.0))
 
 
-def wilson_interval(share: float, number: float) -> tuple[float, float]:
-    """The 95 % interval of a share among `number`, which need not be a whole number."""
+def wilson_interval(share: float, number: float) -> Figure:
+    """A share among `number`, which need not be a whole number, with its interval."""
     square = _Z**2 / number
     middle = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / number + square / number / 4)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+    return Figure(value=share, lower=max(middle - half, 0.0), upper=min(middle + half, 1.0))

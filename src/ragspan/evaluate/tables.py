@@ -10,7 +10,6 @@ import io
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -43,7 +42,7 @@ class Table:
     """Some of the first rows that could be read."""
     rows: Iterator[Mapping[str, Any] | RagRecord | str]
     """All rows, those of the sample included. A text says why a row cannot be read."""
-    share_read: Callable[[int], float | None] = lambda _: None
+    share_read: Callable[[int], float] | None = None
     """How much of it has been read after so many rows, from 0 to 1; None where that is not known."""
     close: Callable[[], None] = lambda: None
 
@@ -86,7 +85,7 @@ def _table(rows: Iterable[Any], columns: Sequence[str] | None = None, count: int
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
     if len(set(columns)) < len(columns):
         raise TableError(f"the table has two columns of one name: {', '.join(columns)}")
-    share_read = (lambda row: row / count) if count else (lambda _: None)
+    share_read = (lambda row: row / count) if count else None
     return Table(columns=columns, sample=sample, rows=chain(first, rest), share_read=share_read)
 
 
@@ -104,25 +103,24 @@ def _file_table(path: str | os.PathLike[str]) -> Table:
             return replace(_parquet_table(raw, name), close=opened.pop_all().close)
         size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
         # A byte order mark is left out, and lines end at line feeds only.
-        read = Counter[str]()
-        lines = _lines(opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n")), name, read)
+        text = opened.enter_context(io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n"))
+
+        def decoded() -> Iterator[str]:
+            try:
+                yield from text
+            except UnicodeDecodeError:
+                raise TableError(f"{name} is not UTF-8 text: unpack it, or save it as UTF-8") from None
+            except OSError as error:
+                raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
+
+        lines = decoded()
         begin = next((line for line in lines if line.strip()), None)
         if begin is None:
             raise TableError(f"{name} is empty")
         is_json = ending not in {".csv", ".tsv"} and (ending in _JSON or begin.lstrip()[:1] in {"{", "["})
         table = (_json_table if is_json else _csv_table)(chain([begin], lines), name)
-        return replace(table, share_read=lambda _: read[name] / size if size else None, close=opened.pop_all().close)
-
-
-def _lines(text: io.TextIOWrapper, name: str, read: Counter[str]) -> Iterator[str]:
-    try:
-        for line in text:
-            read[name] += len(line.encode())
-            yield line
-    except UnicodeDecodeError:
-        raise TableError(f"{name} is not UTF-8 text: unpack it, or save it as UTF-8") from None
-    except OSError as error:
-        raise TableError(f"{name} cannot be read: {error.strerror or error}") from None
+        by_bytes = (lambda _: raw.tell() / size) if size else None
+        return replace(table, share_read=table.share_read or by_bytes, close=opened.pop_all().close)
 
 
 def _csv_table(lines: Iterator[str], name: str) -> Table:

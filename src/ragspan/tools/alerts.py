@@ -96,13 +96,8 @@ class AlertEmitter(ContentPolicy, ScoreEmitter):
             record, span = scored.record, scored.span or scored.record.parent
             texts = {"question": record.question, "response": record.response} if self.allows() else {}
             texts["finding"] = self.explanation(score)
-            trace_id = None if span is None else format(span.trace_id, "032x")
-            answer = {
-                "record_id": record.record_id,
-                "trace_id": trace_id,
-                "metric": metric,
-                "score": float(score.value),
-            }
+            trace_id, value = span and format(span.trace_id, "032x"), float(score.value)
+            answer = {"record_id": record.record_id, "trace_id": trace_id, "metric": metric, "score": value}
             self._evidence.append(answer | {name: bounded(text, _MAX_TEXT) for name, text in texts.items() if text})
         self._failed.append(tuple(failing))
         before = len(self._failed) - _WINDOW

@@ -44,8 +44,7 @@ class DatadogEmitter(ScoreWriter):
         self._app = self.setting("ml_app", "DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 
     def server(self) -> Endpoint:
-        site = self.site or variable("DD_SITE") or "datadoghq.com"
-        of_site = f"https://api.{site}"
+        of_site = f"https://api.{self.site or variable('DD_SITE') or 'datadoghq.com'}"
         overrides = [] if self.site else ["DD_LLMOBS_OVERRIDE_ORIGIN"]
         name, url = self.address("base_url", *overrides, default=of_site)
         key = self.setting("api_key", "DD_API_KEY")
@@ -59,7 +58,11 @@ class DatadogEmitter(ScoreWriter):
         return [Delivered()] * len(batch)
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
-        """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
+        """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`.
+
+        A label has at most 200 ASCII letters, digits and underscores, a letter first.
+        """
+        label = re.sub("[^0-9A-Za-z_]", "_", item.name)
         tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
         span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
         return present(
@@ -69,7 +72,7 @@ class DatadogEmitter(ScoreWriter):
                 "join_on": {"span": span},
                 "ml_app": self._app,
                 "timestamp_ms": item.ended_ns // 1_000_000,
-                "label": label_of(item.name),
+                "label": (label if label[:1].isalpha() else f"m_{label}")[:200],
                 "metric_type": "score",
                 "score_value": item.value,
                 "assessment": item.label,
@@ -78,9 +81,3 @@ class DatadogEmitter(ScoreWriter):
                 "metadata": present({**item.metadata, "label": item.label}),
             }
         )
-
-
-def label_of(metric: str) -> str:
-    """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
-    label = re.sub("[^0-9A-Za-z_]", "_", metric)
-    return (label if label[:1].isalpha() else f"m_{label}")[:200]

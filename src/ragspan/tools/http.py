@@ -27,11 +27,11 @@ TOO_LARGE = "reply_too_large"
 """Why a reply could not be read that has more bytes than its bound."""
 _PIECE = 16 * 1024
 _CONNECT_TIMEOUT = 5.0  # seconds
-_ACCEPTED, _REDIRECTS, _BAD, _SERVER_ERROR = 202, 300, 400, 500
+_ACCEPTED, _REDIRECTS, _BAD = 202, 300, 400
 _NOT_NOW = frozenset({*range(_REDIRECTS, _BAD), 401, 407, 408, 425, 429, 502, 503, 504})
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
-_REJECTIONS = frozenset({_BAD, 413, 422})
-"""Statuses that are about what was sent; 413 is a batch that is too large."""
+_ABOUT_BATCH: Mapping[int, type[Exception]] = {**dict.fromkeys((_BAD, 413, 422), BatchRejected), 500: ExportError}
+"""Statuses that are about what was sent, or perhaps are; 413 is a batch that is too large."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,13 +81,8 @@ class Reply:
         Raises:
             Exception: the status says why, as `ScoreWriter.write` raises it; or it is the greeting of another server.
         """
-        reason = f"http_{self.status}"
-        if self.status in _REJECTIONS:
-            raise BatchRejected(reason)
-        if self.status == _SERVER_ERROR:
-            raise ExportError(reason)
         if not self.is_ok:
-            raise Unavailable(reason)
+            raise _ABOUT_BATCH.get(self.status, Unavailable)(f"http_{self.status}")
         if self.status != _ACCEPTED and entry not in self.body:
             raise Unavailable(f"not_{tool}")
         return self
@@ -111,10 +106,8 @@ class HttpClient:
             Unavailable: the server cannot be reached, takes no requests at the moment, or refuses our credentials.
             BatchRejected: what is to be sent cannot be JSON.
         """
-        try:
-            import requests
-        except ImportError:
-            raise ConfigurationError("this tool is asked with the package requests: pip install requests") from None
+        import requests
+
         self._session = self._session or session_for(self.endpoint)  # two threads may both make one: the later is kept
         url, timeout, content = self.endpoint.url + path, self.endpoint.timeout, bytearray()
         about: dict[str, Any] = {"params": query, "json": json, "timeout": (min(timeout, _CONNECT_TIMEOUT), timeout)}

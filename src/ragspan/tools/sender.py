@@ -151,7 +151,7 @@ class Sender(Generic[Item]):
         """
         ends_at = time.monotonic() + timeout
         with self._changed:
-            last, lost, failures, waits = self._last_number, self._lost(), self._failures, bool(self._entries)
+            last, ended, failures, waits = self._last_number, self._totals.copy(), self._failures, bool(self._entries)
         if waits:
             self._flush_spans(timeout / 2, is_due=True)
 
@@ -165,7 +165,7 @@ class Sender(Generic[Item]):
             if not _left(ends_at):
                 return False
         with self._changed:
-            return is_sent() and self._lost() == lost
+            return is_sent() and not any(how == "dropped" for how, _ in self._totals - ended)
 
     def shutdown(self, timeout: float, *, more: float = 10.0) -> None:
         """Take nothing any more, send what is left within `timeout` seconds, and drop the rest.
@@ -187,16 +187,13 @@ class Sender(Generic[Item]):
             for entry in list(self._idle()):
                 self._end(entry, ("dropped", "shutdown"))
             self._changed.notify_all()
-            is_over = self._changed.wait_for(lambda: not self._entries, _left(ends_at))
+            self._changed.wait_for(lambda: not self._entries, _left(ends_at))
             lost = self._totals["dropped", "shutdown"] + len(self._entries)
         self._report()
         if lost:  # in one line, whenever they were dropped; no reply came in time for those under way
             self._log.report("shutdown", "%s: %s not delivered: shutdown", self._name, counted(lost, self._item))
-        if not is_over:
-            return
         for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(_left(ends_at))
+            thread.join(_left(ends_at))
 
     def take(self) -> list[Entry[Item]]:
         """Give up what is too old, and take what is due with what will be soon; it is in flight until it is settled."""
@@ -265,9 +262,6 @@ class Sender(Generic[Item]):
 
     def _idle(self) -> Iterator[Entry[Item]]:
         return (entry for entry in self._entries.values() if not entry.in_flight)
-
-    def _lost(self) -> int:
-        return sum(number for (result, _), number in self._totals.items() if result == "dropped")
 
     def _hurry(self, is_done: Callable[[], bool], ends_at: float) -> bool:
         """Make everything due now, unless it is done, and wait for it; where there is no thread, do a thread's work."""

@@ -49,14 +49,13 @@ class RetryingSpanExporter(SpanExporter):
         self.inner = exporter
         """The exporter that sends the spans, for a caller with retries of its own."""
         self._exit_timeout = exit_timeout
-        self._is_closed = False
         self._sender = Sender(delivery, write=self._write, name="exporter", item="span")
         flush_as_well(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take the spans in; `FAILURE` only after `shutdown`."""
-        self._sender.put([_Item(span) for span in spans])
-        return SpanExportResult.FAILURE if self._is_closed else SpanExportResult.SUCCESS
+        taken = self._sender.put([_Item(span) for span in spans])
+        return SpanExportResult.FAILURE if taken.is_lost else SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000, *, until_refused: bool = False) -> bool:
         """Try everything at once; True if all spans that were exported before are sent within the time.
@@ -67,9 +66,6 @@ class RetryingSpanExporter(SpanExporter):
 
     def shutdown(self, timeout_millis: float = 30_000) -> None:
         """Send what is left within the time, or `exit_timeout` if that is shorter, and count the rest as dropped."""
-        if self._is_closed:
-            return
-        self._is_closed = True
         seconds = min(timeout_millis / 1000, self._exit_timeout)
         self._sender.shutdown(seconds * 0.75, more=seconds / 4)
         self.inner.shutdown()  # which also ends a try that is under way

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragspan import NotApplicable, RetrievedContext, Score
-from ragspan.evaluate.report.answers import show_failing
+from ragspan.evaluate.report import show_failing
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import JudgedContext
 

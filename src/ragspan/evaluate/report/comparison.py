@@ -89,9 +89,7 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     if not by_id:
         answers, before = ({(str(one[0]), one[2]): one for one in found.values()} for found in (answers, before))
     both, paired_by = answers.keys() & before.keys(), "record id" if by_id else "row number and question"
-    unpaired = (
-        f"nothing to compare: no answer of both runs has the same {paired_by}; a column id in both tables pairs them"
-    )
+    unpaired = f"no answer of both runs has the same {paired_by}; a column id in both tables pairs them"
     left_out = f"{len(answers) - len(both):,} only in this run, {len(before) - len(both):,} only in the baseline"
     pairing = f"{len(both):,} answers are in both runs, paired by {paired_by}; left out: {left_out}"
     for key in filter(both.__contains__, answers):
@@ -107,7 +105,7 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
             _compared(metric, found, labelled_once[metric], is_other=metric in differ)
             for metric, found in changes.items()
         ),
-        pairing=pairing if both else unpaired,
+        pairing=pairing if both else f"nothing to compare: {unpaired}",
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
             " baseline: scores of different judges or versions of prompts should not be compared."
