@@ -46,7 +46,6 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever as NodeRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from llama_index_instrumentation import get_dispatcher
 from rich.console import Console
 from rich.table import Table
 
@@ -183,14 +182,12 @@ def query(
     """A query engine of LlamaIndex that asks its model about each text, or in the mode `compact`, its default, about all at once."""
 
     def run(sink: KeepingSink) -> None:
-        handler: Any = LlamaIndexHandler(sink=sink)
-        root = get_dispatcher()
-        root.add_span_handler(handler)
+        handler = LlamaIndexHandler(sink=sink)
         try:
             synthesizer = get_response_synthesizer(llm=model(), response_mode=mode)  # type: ignore[arg-type]
             RetrieverQueryEngine(_Nodes(texts), response_synthesizer=synthesizer).query(QUESTION)
         finally:
-            root.span_handlers.remove(handler)
+            handler.detach()
 
     return run
 

@@ -8,7 +8,7 @@ assert sink.records()[0].response == "..."
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,9 +43,13 @@ class RecordingEmitter(ScoreEmitter):
 
     score_wait: float = 10.0
     scored: list[ScoredRecord] = field(default_factory=list)
+    on_emit: Callable[[ScoredRecord], None] | None = None
+    """Called with each record, for instance to set an event."""
 
     def emit(self, scored: ScoredRecord) -> None:
         self.scored.append(scored)
+        if self.on_emit is not None:
+            self.on_emit(scored)
 
 
 def assert_scores(
