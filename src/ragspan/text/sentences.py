@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from sys import intern
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ragspan.text.keys import WITHOUT_SPACES, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, Language
-from ragspan.turns import give_turn, with_turns
+from ragspan.turns import give_turn
 
 _FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
 """Those of other scripts end a sentence whatever follows; a part of a character class, as the next."""
@@ -33,7 +33,10 @@ _SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "c
 """In place of the keys of a chunk that has several or may belong to the number before it; such chunks, and marks around them."""
 _MOST_KEYS, _MOST_WORDS, _LONGEST = 1 << 16, 1 << 14, 64
 """Chunks of one language whose content keys and whose words are remembered; then all are forgotten. A longer one is hardly seen twice."""
-_PAUSES = frozenset(',;:()[]"')
+_PAUSES, _NO_MARKS = frozenset(',;:()[]"'), ("", "")
+_STRETCH = 500  # characters after which others may get a turn
+_Words: TypeAlias = tuple[list[str], tuple[str, ...], tuple[str, str] | None]
+"""The words of a chunk and their keys, with the marks before and after them that part a sentence; None without any."""
 
 
 class Sentence(NamedTuple):
@@ -54,32 +57,34 @@ class SentenceReader(dict[str, str]):
 
     def __init__(self, language: Language) -> None:
         self._language, self._is_english = language, language.code == "en"
-        self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
-        """The words of chunks and their keys, with the marks before and after them that part a sentence."""
+        self._words: dict[str, _Words] = {}
 
-    def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
-        """Those of some `readable` sentences that have content, with their content keys."""
-        found, read = [], self.__getitem__
-        for text in with_turns(sentences):
-            keys = tuple(filter(None, map(read, (text if self._is_english else self._in_one_form(text)).split())))
+    def with_content(self, sentences: Iterable[str]) -> tuple[list[str], list[tuple[str, ...]]]:
+        """Those of some `readable` sentences that have content, and the content keys of each."""
+        texts, found, read, is_english = list[str](), list[tuple[str, ...]](), self.__getitem__, self._is_english
+        for text in sentences:
+            keys = tuple(filter(None, map(read, (text if is_english else self._in_one_form(text)).split())))
             if _SEVERAL in keys:
                 keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
             if keys:
-                found.append((text, keys))
-        return found
+                texts.append(text)
+                found.append(keys)
+        return texts, found
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        words, keys, pauses = list[str](), list[str](), dict[int, str]()
-        for chunk in self._in_one_form(text).split():
-            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
-            if before and words:
-                pauses[len(words)] = before
-            words += said
-            keys += own
+        chunks, pauses, at = self._in_one_form(text).split(), dict[int, str](), 0
+        found = list(map(self._words.get, chunks))
+        read = [one or self._with_words(chunk) for one, chunk in zip(found, chunks, strict=True)]
+        words, keys, marks = zip(*read, strict=True) if read else ((), (), ())
+        for said, mark in zip(words, marks, strict=True) if any(marks) else ():
+            before, after = mark or _NO_MARKS
+            if before and at:
+                pauses[at] = before
+            at += len(said)
             if after:
-                pauses[len(words)] = after
-        return Sentence(text, tuple(words), tuple(keys), pauses)
+                pauses[at] = after
+        return Sentence(text, tuple(chain.from_iterable(words)), tuple(chain.from_iterable(keys)), pauses)
 
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""
@@ -108,11 +113,11 @@ class SentenceReader(dict[str, str]):
         is_word = len(bare) <= _LONGEST and bare.isascii() and bare.isalpha()
         return [bare] if is_word else self._language.tokens(chunk)
 
-    def _with_words(self, chunk: str) -> tuple[list[str], tuple[str, ...], str, str]:
+    def _with_words(self, chunk: str) -> _Words:
         words = self._tokens(chunk)
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
-        found = words, tuple(map(self._language.key, words)), before, after
+        found = words, tuple(map(self._language.key, words)), (before, after) if before or after else None
         if len(self._words) >= _MOST_WORDS:
             self._words.clear()
         if len(chunk) <= _LONGEST:
@@ -166,9 +171,11 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     markers = _AT_BEGINNING.match(text)
     start = markers.end() if markers else 0
     # Where a text has full stops alone, they are found without a look at each character.
-    is_plain = text.isascii() and not any(map(text.__contains__, "!?\n"))
+    is_plain, turn = text.isascii() and not any(map(text.__contains__, "!?\n")), start
     for stop in chain(_ends_in(language, "." if is_plain else _STOPS).finditer(text, start), [None]):
-        give_turn()
+        if start >= turn:
+            give_turn()
+            turn = start + _STRETCH
         bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (
             len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)

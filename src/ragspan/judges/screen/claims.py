@@ -61,9 +61,10 @@ class Claim:
         self.sentence, self.response, self.index = sentence, response, response.index
         self.keys, self.words, self.is_english = sentence.keys, sentence.words, response.is_english
         self.content = content_of(sentence.keys)
-        self.missing = [at for at, word in enumerate(self.keys) if word in self.content and not self.index[word]]
+        unheld = {word for word in self.content if not self.index[word]}
+        self.missing = [at for at, word in enumerate(self.keys) if word in unheld] if unheld else []
         """Places of the content words that no context holds."""
-        self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
+        self.absent = frozenset(unheld - response.excused)
         """Their keys, but for those of neutral words and of the question."""
 
     @Lazy

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ragspan.judges.screen.facts import PRONOUNS, Facts, tells
 from ragspan.judges.screen.flags import Flag, read_structure
-from ragspan.text.keys import is_number, readable
+from ragspan.text.keys import readable
 from ragspan.text.languages import Language
 from ragspan.text.limits import characters_read
 from ragspan.text.sentences import Sentence, read_sentence, reader, split_sentences
@@ -26,7 +26,9 @@ MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
 _MOST_KEPT, _LONGEST_KEPT = 1_500, 8_000  # contexts that are kept, of a kilobyte each in 10 MB, and characters of one
 _RARITY = [8, *(round(8 / (1 + math.log(held))) for held in range(1, 100))]
 """In eighths, by how many sentences have a word."""
-_PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight
+_HEAVIEST = 4  # planes of the highest weight
+_PLANES = [[plane for plane in range(_HEAVIEST) if weight >> plane & 1] for weight in range(9)]  # of each weight
+_STRETCH = 32  # sentences after which others may get a turn
 BEST = 4  # sentences that a claim is compared with
 
 
@@ -39,9 +41,9 @@ class Context:
         self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
         self._language, self._facts = language, dict[int, Facts]()
-        read = known.with_content(split_sentences(even, language) if structure is None else structure[0])
+        said = split_sentences(even, language) if structure is None else with_turns(structure[0])
         # Tuples of plain values cost the garbage collector nothing.
-        self.texts, self.keys = tuple([text for text, _ in read]), tuple([keys for _, keys in read])
+        self.texts, self.keys = map(tuple, known.with_content(said))
         """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
 
     def facts(self, index: int) -> Facts:
@@ -109,14 +111,16 @@ class Index(dict[str, int]):
     def look_up(self, words: Iterable[str]) -> None:
         """Find many words at once: each time, all contexts are gone through."""
         found = dict.fromkeys(words, 0)
+        sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            bit = 1 << first
-            for keys in context.keys:
-                give_turn()
-                for word in filter(found.__contains__, keys):
-                    held.add(word)
-                    found[word] |= bit
-                bit <<= 1
+            for at, keys in enumerate(context.keys):
+                if not at % _STRETCH:
+                    give_turn()
+                if here := sought.intersection(keys):
+                    held |= here
+                    bit = 1 << first + at
+                    for word in here:
+                        found[word] |= bit
         self.update(found)
 
     def context_at(self, place: int) -> int:
@@ -129,7 +133,7 @@ class Index(dict[str, int]):
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
-        planes: list[int] = []
+        planes = [0] * _HEAVIEST
         for word in words:
             if sentences := self[word]:
                 _count(planes, sentences | sentences >> 1 | sentences >> 2)
@@ -142,7 +146,7 @@ class Index(dict[str, int]):
 
     def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, int]]:
         """The same sentences with the weight of the keys that they hold."""
-        planes: list[int] = []
+        planes = [0] * _HEAVIEST
         for word in words:
             if sentences := self[word]:
                 _count(planes, sentences, self.weight(word))
@@ -168,15 +172,15 @@ class Index(dict[str, int]):
         """
         if unknown := set[str]().union(*opposites.values()).difference(self):
             self.look_up(unknown)
-        held = {word: self[word] for word in sorted(content)}
+        held = {word: self[word] for word in content}
         weights = {word: self.weight(word) for word in held}
         total = sum(weights.values()) or 1
         for word, others in opposites.items():
             for other in others:
                 held[word] |= self[other]
-        if sum(weights[word] for word, bits in held.items() if bits) < least * total:
+        if sum([weights[word] for word, bits in held.items() if bits]) < least * total:
             return []
-        planes: list[int] = []
+        planes = [0] * _HEAVIEST
         for word, bits in held.items():
             _count(planes, bits & self._prose, weights[word])
         best = [(place, weight / total) for weight, place in _best_of(planes, BEST)]
@@ -186,10 +190,13 @@ class Index(dict[str, int]):
         """How much a word counts, in eighths: less, the more sentences have it."""
         found = self._weights.get(word)
         if found is None:
-            held = (self[word] & self._prose).bit_count()
             # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
-            found = 0 if len(word) == 1 or word == "include" else _RARITY[min(held, len(_RARITY) - 1)]
-            self._weights[word] = found = 2 if is_number(word) else found
+            if word[:1].isdigit():
+                found = 2
+            else:
+                rarity = _RARITY[min((self[word] & self._prose).bit_count(), len(_RARITY) - 1)]
+                found = 0 if len(word) == 1 or word == "include" else rarity
+            self._weights[word] = found
         return found
 
 
@@ -198,8 +205,9 @@ def _count(planes: list[int], bits: int, weight: int = 1) -> None:
     for plane in _PLANES[weight]:
         carried, at = bits, plane
         while carried:
-            if at >= len(planes):
-                planes.extend([0] * (at + 1 - len(planes)))
+            if at == len(planes):
+                planes.append(carried)
+                break
             planes[at], carried = planes[at] ^ carried, planes[at] & carried
             at += 1
 
@@ -210,10 +218,10 @@ def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     for _ in range(most):
         give_turn()
         count, best = 0, among
-        for plane in range(len(planes) - 1, -1, -1):
-            if planes[plane] & best:
-                best &= planes[plane]
-                count += 1 << plane
+        for plane in reversed(planes):
+            count += count
+            if held := plane & best:
+                best, count = held, count + 1
         if not count:
             return
         number = (best & -best).bit_length() - 1

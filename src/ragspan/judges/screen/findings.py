@@ -35,11 +35,12 @@ def _find_flag(claim: Claim) -> Finding | None:
 _DOMAINS = "com|org|net|io|dev|ai|app|edu|gov|eu|uk|us|de|fr|es|it|nl|ch|at|pl|example|test"  # not dotted names of code
 _MAIL, _HOST = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}", rf"(?:[\w-]{{1,63}}\.){{1,5}}(?:{_DOMAINS})\b"
 _ADDRESS = re.compile(rf"(?<![\w.+-]){_MAIL}|(?<![\w@.-]){_HOST}", re.IGNORECASE)
+_SIGN = re.compile(r"[@.][\w-]")  # of an address
 
 
 def _find_address(claim: Claim) -> Finding | None:
     """An address that no context has, where one has another."""
-    for address in _ADDRESS.findall(claim.sentence.text):
+    for address in _ADDRESS.findall(claim.sentence.text) if claim.absent and _SIGN.search(claim.sentence.text) else ():
         found = [
             (own, place) for place, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text)
         ]
