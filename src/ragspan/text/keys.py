@@ -184,11 +184,6 @@ def content_of(token_keys: Iterable[str]) -> frozenset[str]:
     return frozenset(token_keys) - _COMMON
 
 
-def content_in_order(token_keys: Iterable[str]) -> list[str]:
-    """The keys that are content, as often as they are there."""
-    return [one for one in token_keys if one not in _COMMON]
-
-
 def is_negation(token_key: str) -> bool:
     """True for the key of a word that denies, in any language."""
     return token_key in NEGATIONS or token_key[:1] == NEGATION

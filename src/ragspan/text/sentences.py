@@ -7,11 +7,11 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from sys import intern
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ragspan.text.keys import WITHOUT_SPACES, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, Language
@@ -33,10 +33,8 @@ _SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "c
 """In place of the keys of a chunk that has several or may belong to the number before it; such chunks, and marks around them."""
 _MOST_KEYS, _MOST_WORDS, _LONGEST = 1 << 16, 1 << 14, 64
 """Chunks of one language whose content keys and whose words are remembered; then all are forgotten. A longer one is hardly seen twice."""
-_PAUSES, _NO_MARKS = frozenset(',;:()[]"'), ("", "")
+_PAUSES = frozenset(',;:()[]"')
 _STRETCH = 500  # characters after which others may get a turn
-_Words: TypeAlias = tuple[list[str], tuple[str, ...], tuple[str, str] | None]
-"""The words of a chunk and their keys, with the marks before and after them that part a sentence; None without any."""
 
 
 class Sentence(NamedTuple):
@@ -57,28 +55,32 @@ class SentenceReader(dict[str, str]):
 
     def __init__(self, language: Language) -> None:
         self._language, self._is_english = language, language.code == "en"
-        self._words: dict[str, _Words] = {}
+        self._words: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, str] | None]] = {}
+        """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
-    def with_content(self, sentences: Iterable[str]) -> tuple[list[str], list[tuple[str, ...]]]:
-        """Those of some `readable` sentences that have content, and the content keys of each."""
-        texts, found, read, is_english = list[str](), list[tuple[str, ...]](), self.__getitem__, self._is_english
+    def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
+        """Those of some `readable` sentences that have content, with their content keys."""
+        found, read, is_english = [], self.__getitem__, self._is_english
         for text in sentences:
             keys = tuple(filter(None, map(read, (text if is_english else self._in_one_form(text)).split())))
             if _SEVERAL in keys:
-                keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
+                known = [(chunk, self[chunk]) for chunk in self._in_one_form(text).split()]
+                parts = [self._read(chunk) if key == _SEVERAL else [key] for chunk, key in known if key]
+                keys = tuple(chain.from_iterable(parts))
             if keys:
-                texts.append(text)
-                found.append(keys)
-        return texts, found
+                found.append((text, keys))
+        return found
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        chunks, pauses, at = self._in_one_form(text).split(), dict[int, str](), 0
-        found = list(map(self._words.get, chunks))
-        read = [one or self._with_words(chunk) for one, chunk in zip(found, chunks, strict=True)]
+        pauses: dict[int, str] = {}
+        chunks, at = self._in_one_form(text).split(), 0
+        read = list(map(self._words.get, chunks))
+        if not all(read):
+            read = [one or self._with_words(chunk) for one, chunk in zip(read, chunks, strict=True)]
         words, keys, marks = zip(*read, strict=True) if read else ((), (), ())
         for said, mark in zip(words, marks, strict=True) if any(marks) else ():
-            before, after = mark or _NO_MARKS
+            before, after = mark or ("", "")
             if before and at:
                 pauses[at] = before
             at += len(said)
@@ -89,9 +91,6 @@ class SentenceReader(dict[str, str]):
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""
         return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
-
-    def _content_of(self, chunk: str) -> Sequence[str]:
-        return self._read(chunk) if self[chunk] == _SEVERAL else [self[chunk]] if self[chunk] else ()
 
     def __missing__(self, chunk: str) -> str:
         if len(chunk) > _LONGEST:
@@ -113,8 +112,8 @@ class SentenceReader(dict[str, str]):
         is_word = len(bare) <= _LONGEST and bare.isascii() and bare.isalpha()
         return [bare] if is_word else self._language.tokens(chunk)
 
-    def _with_words(self, chunk: str) -> _Words:
-        words = self._tokens(chunk)
+    def _with_words(self, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, str] | None]:
+        words = tuple(self._tokens(chunk))
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
         found = words, tuple(map(self._language.key, words)), (before, after) if before or after else None
@@ -137,10 +136,9 @@ def _ends_in(language: Language, stops: str) -> re.Pattern[str]:
     stop = "".join(rf"(?<!{word}\.)" for word in kept)
     # Quick: a word that is longer than all abbreviations is none.
     stop = rf"(?:(?<=[^\W\d_]{{{max(abbreviations, default=1) + 1}}}.)|{stop})"
-    return re.compile(
-        rf"""([{stops}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
-        rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S)))(?:(?<=[\n{_BULLETS}])(?:{_MARKERS})+)?"""
-    )
+    breaks = rf"(?<=[\n{_BULLETS}])"
+    others = "" if stops.isascii() else rf"(?<=[{WITHOUT_SPACES}].)|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|"
+    return re.compile(rf"""([{stops}](?:{breaks}|{others}{stop}["')\]*_»]{{0,3}}(?!\S)))(?:{breaks}(?:{_MARKERS})+)?""")
 
 
 reader = cache(SentenceReader)
@@ -169,10 +167,10 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
 def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
     markers = _AT_BEGINNING.match(text)
-    start = markers.end() if markers else 0
+    start, turn = markers.end() if markers else 0, 0
     # Where a text has full stops alone, they are found without a look at each character.
-    is_plain, turn = text.isascii() and not any(map(text.__contains__, "!?\n")), start
-    for stop in chain(_ends_in(language, "." if is_plain else _STOPS).finditer(text, start), [None]):
+    stops = _STOPS if not text.isascii() else ".!?\n" if any(map(text.__contains__, "!?\n")) else "."
+    for stop in chain(_ends_in(language, stops).finditer(text, start), [None]):
         if start >= turn:
             give_turn()
             turn = start + _STRETCH

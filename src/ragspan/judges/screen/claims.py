@@ -57,11 +57,10 @@ class Response:
 class Claim:
     """One sentence of a response, with what no context holds of it."""
 
-    def __init__(self, sentence: Sentence, response: Response) -> None:
-        self.sentence, self.response, self.index = sentence, response, response.index
+    def __init__(self, sentence: Sentence, content: frozenset[str], response: Response) -> None:
+        self.sentence, self.content, self.response, self.index = sentence, content, response, response.index
         self.keys, self.words, self.is_english = sentence.keys, sentence.words, response.is_english
-        self.content = content_of(sentence.keys)
-        unheld = {word for word in self.content if not self.index[word]}
+        unheld = {word for word in content if not self.index[word]}
         self.missing = [at for at, word in enumerate(self.keys) if word in unheld] if unheld else []
         """Places of the content words that no context holds."""
         self.absent = frozenset(unheld - response.excused)

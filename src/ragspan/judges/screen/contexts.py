@@ -11,6 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import PRONOUNS, Facts, tells
@@ -26,8 +27,7 @@ MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
 _MOST_KEPT, _LONGEST_KEPT = 1_500, 8_000  # contexts that are kept, of a kilobyte each in 10 MB, and characters of one
 _RARITY = [8, *(round(8 / (1 + math.log(held))) for held in range(1, 100))]
 """In eighths, by how many sentences have a word."""
-_HEAVIEST = 4  # planes of the highest weight
-_PLANES = [[plane for plane in range(_HEAVIEST) if weight >> plane & 1] for weight in range(9)]  # of each weight
+_PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight
 _STRETCH = 32  # sentences after which others may get a turn
 BEST = 4  # sentences that a claim is compared with
 
@@ -40,10 +40,13 @@ class Context:
         structure = read_structure(even)
         self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
-        self._language, self._facts = language, dict[int, Facts]()
-        said = split_sentences(even, language) if structure is None else with_turns(structure[0])
+        self._language = language
+        self._facts: dict[int, Facts] = {}
+        read = known.with_content(split_sentences(even, language) if structure is None else with_turns(structure[0]))
         # Tuples of plain values cost the garbage collector nothing.
-        self.texts, self.keys = map(tuple, known.with_content(said))
+        self.texts: tuple[str, ...]
+        self.keys: tuple[tuple[str, ...], ...]
+        self.texts, self.keys = zip(*read, strict=True) if read else ((), ())
         """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
 
     def facts(self, index: int) -> Facts:
@@ -96,13 +99,11 @@ class Index(dict[str, int]):
         self._weights: dict[str, int] = {}
         self._prose = 0
         for at, context in enumerate(with_turns(contexts)):
-            self.sentences += [(), ()]  # so that no window of three sentences spans both
-            self.texts += ["", ""]
-            first = len(self.sentences)
+            first = len(self.sentences) + 2
             self._firsts.append(first)
             self._prose |= 0 if context.structured or at >= documents else ((1 << len(context.keys)) - 1) << first
-            self.sentences += context.keys
-            self.texts += context.texts
+            self.sentences += ((), (), *context.keys)  # so that no window of three sentences spans two contexts
+            self.texts += ("", "", *context.texts)
 
     def __missing__(self, word: str) -> int:
         self.look_up({word})
@@ -113,13 +114,13 @@ class Index(dict[str, int]):
         found = dict.fromkeys(words, 0)
         sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            for at, keys in enumerate(context.keys):
-                if not at % _STRETCH:
-                    give_turn()
-                if here := sought.intersection(keys):
-                    held |= here
-                    bit = 1 << first + at
-                    for word in here:
+            for start in range(0, len(context.keys), _STRETCH):
+                give_turn()
+                there = list(map(sought.intersection, context.keys[start : start + _STRETCH]))
+                held.update(*there)
+                for at, some in enumerate(there, first + start):
+                    bit = 1 << at
+                    for word in some:
                         found[word] |= bit
         self.update(found)
 
@@ -133,10 +134,7 @@ class Index(dict[str, int]):
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
-        planes = [0] * _HEAVIEST
-        for word in words:
-            if sentences := self[word]:
-                _count(planes, sentences | sentences >> 1 | sentences >> 2)
+        planes = _counted([(bits | bits >> 1 | bits >> 2, 1) for word in words if (bits := self[word])])
         best = next(_best_of(planes, 1), None)
         return (best[0], self.context_at(best[1])) if best else (0, None)
 
@@ -146,10 +144,7 @@ class Index(dict[str, int]):
 
     def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, int]]:
         """The same sentences with the weight of the keys that they hold."""
-        planes = [0] * _HEAVIEST
-        for word in words:
-            if sentences := self[word]:
-                _count(planes, sentences, self.weight(word))
+        planes = _counted([(bits, self.weight(word)) for word in words if (bits := self[word])])
         return list(_best_of(planes, most))
 
     def verbatim(self, sentence: Sentence, content: Sequence[str], language: Language) -> int | None:
@@ -170,7 +165,7 @@ class Index(dict[str, int]):
 
         There are none if no sentence holds the share `least` of them.
         """
-        if unknown := set[str]().union(*opposites.values()).difference(self):
+        if opposites and (unknown := {*chain.from_iterable(opposites.values())}.difference(self)):
             self.look_up(unknown)
         held = {word: self[word] for word in content}
         weights = {word: self.weight(word) for word in held}
@@ -180,9 +175,7 @@ class Index(dict[str, int]):
                 held[word] |= self[other]
         if sum([weights[word] for word, bits in held.items() if bits]) < least * total:
             return []
-        planes = [0] * _HEAVIEST
-        for word, bits in held.items():
-            _count(planes, bits & self._prose, weights[word])
+        planes = _counted([(bits & self._prose, weights[word]) for word, bits in held.items()])
         best = [(place, weight / total) for weight, place in _best_of(planes, BEST)]
         return [Near(place, share, self.facts(place)) for place, share in best] if best and best[0][1] >= least else []
 
@@ -190,26 +183,23 @@ class Index(dict[str, int]):
         """How much a word counts, in eighths: less, the more sentences have it."""
         found = self._weights.get(word)
         if found is None:
+            rarity = _RARITY[min((self[word] & self._prose).bit_count(), len(_RARITY) - 1)]
             # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
-            if word[:1].isdigit():
-                found = 2
-            else:
-                rarity = _RARITY[min((self[word] & self._prose).bit_count(), len(_RARITY) - 1)]
-                found = 0 if len(word) == 1 or word == "include" else rarity
+            found = 2 if word[:1].isdigit() else 0 if len(word) == 1 or word == "include" else rarity
             self._weights[word] = found
         return found
 
 
-def _count(planes: list[int], bits: int, weight: int = 1) -> None:
-    """Add the weight to the count of each of the bits."""
-    for plane in _PLANES[weight]:
-        carried, at = bits, plane
-        while carried:
-            if at == len(planes):
-                planes.append(carried)
-                break
-            planes[at], carried = planes[at] ^ carried, planes[at] & carried
-            at += 1
+def _counted(weighted: Sequence[tuple[int, int]]) -> list[int]:
+    """The planes of the counts of all bits, each with the weights of the integers that have it."""
+    planes = [0] * (3 + len(weighted).bit_length())  # enough for so many of the highest weight
+    for bits, weight in weighted:
+        for plane in _PLANES[weight]:
+            carried, at = bits, plane
+            while carried:
+                planes[at], carried = planes[at] ^ carried, planes[at] & carried
+                at += 1
+    return planes
 
 
 def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:

@@ -129,9 +129,8 @@ class Facts:
         skipped = 1 if answers and (1 in sentence.pauses or _ANSWERED.match(sentence.text)) else 0
         self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        self.keys = sentence.keys[skipped:_MOST_WORDS]
-        if not _INCLUDING.isdisjoint(self.keys):
-            self.keys = tuple(map(compared, self.keys))
+        keys = sentence.keys[skipped:_MOST_WORDS]
+        self.keys = keys if _INCLUDING.isdisjoint(keys) else tuple(map(compared, keys))
         is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)  # "not without"
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before

@@ -16,7 +16,7 @@ from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
-from ragspan.text.keys import content_in_order, content_of, is_number
+from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
@@ -76,14 +76,15 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):
         return Grade(sentence=sentence.text, score=1.0, declines_rightly=True)
-    said = content_in_order(keys)
+    content = content_of(keys)
+    said = [key for key in keys if key in content]
     place = None if declines else index.verbatim(sentence, said, language)
     if place is not None:
         response.before = keys
         return Grade(sentence=sentence.text, score=1.0, window=1.0, context=index.context_at(place))
     if not said:
         return Grade(sentence=sentence.text)
-    claim = Claim(sentence, response)
+    claim = Claim(sentence, content, response)
     together, context = index.best_window(said)
     if not together and claim.content <= language.neutral_keys:  # "The text."
         return Grade(sentence=sentence.text)
@@ -104,8 +105,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     for key in missing:
         held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.question)
     unsure = unsure or (ASKED if not is_own and 2 * held >= len(said) and response.question & {*missing} else None)
-    content = [at for at, key in enumerate(keys) if key in claim.content] if absent else []
-    gaps = groupby(content, frozenset(absent).__contains__)
+    gaps = groupby(said if absent else (), claim.absent.__contains__)
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
     window = held / len(said)
     score = EMPTY + 0.85 * window - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
