@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ragspan.text.keys import WITHOUT_SPACES, in_one_form, is_content, readable
 from ragspan.text.languages import ENGLISH, Language
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 _FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
 """Those of other scripts end a sentence whatever follows; a part of a character class, as the next."""
@@ -34,7 +34,7 @@ _SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "c
 _MOST_KEYS, _MOST_WORDS, _LONGEST = 1 << 16, 1 << 14, 64
 """Chunks of one language whose content keys and whose words are remembered; then all are forgotten. A longer one is hardly seen twice."""
 _PAUSES = frozenset(',;:()[]"')
-_STRETCH = 500  # characters after which others may get a turn
+_MANY = 200  # chunks of a sentence, among which others may get a turn
 
 
 class Sentence(NamedTuple):
@@ -62,7 +62,8 @@ class SentenceReader(dict[str, str]):
         """Those of some `readable` sentences that have content, with their content keys."""
         found, read, is_english = [], self.__getitem__, self._is_english
         for text in sentences:
-            keys = tuple(filter(None, map(read, (text if is_english else self._in_one_form(text)).split())))
+            chunks = (text if is_english else self._in_one_form(text)).split()
+            keys = tuple(filter(None, map(read, chunks if len(chunks) < _MANY else with_turns(chunks))))
             if _SEVERAL in keys:
                 known = [(chunk, self[chunk]) for chunk in self._in_one_form(text).split()]
                 parts = [self._read(chunk) if key == _SEVERAL else [key] for chunk, key in known if key]
@@ -103,9 +104,9 @@ class SentenceReader(dict[str, str]):
         return found
 
     def _read(self, chunk: str) -> list[str]:
-        give_turn()
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
-        return [intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)]
+        tokens = with_turns(self._tokens(chunk))
+        return [intern(key) for key in map(self._language.key, tokens) if is_content(key)]
 
     def _tokens(self, chunk: str) -> list[str]:
         bare = chunk[:-1] if chunk[-1] in ".,;:!?" else chunk
@@ -113,6 +114,7 @@ class SentenceReader(dict[str, str]):
         return [bare] if is_word else self._language.tokens(chunk)
 
     def _with_words(self, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, str] | None]:
+        give_turn()
         words = tuple(self._tokens(chunk))
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
@@ -167,13 +169,10 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
 def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a `readable` text, list markers left out, each with at least one letter or digit."""
     markers = _AT_BEGINNING.match(text)
-    start, turn = markers.end() if markers else 0, 0
+    start = markers.end() if markers else 0
     # Where a text has full stops alone, they are found without a look at each character.
     stops = _STOPS if not text.isascii() else ".!?\n" if any(map(text.__contains__, "!?\n")) else "."
-    for stop in chain(_ends_in(language, stops).finditer(text, start), [None]):
-        if start >= turn:
-            give_turn()
-            turn = start + _STRETCH
+    for stop in with_turns(chain(_ends_in(language, stops).finditer(text, start), [None])):
         bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (
             len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)

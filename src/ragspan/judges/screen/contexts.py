@@ -28,7 +28,6 @@ _MOST_KEPT, _LONGEST_KEPT = 1_500, 8_000  # contexts that are kept, of a kilobyt
 _RARITY = [8, *(round(8 / (1 + math.log(held))) for held in range(1, 100))]
 """In eighths, by how many sentences have a word."""
 _PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight
-_STRETCH = 32  # sentences after which others may get a turn
 BEST = 4  # sentences that a claim is compared with
 
 
@@ -44,9 +43,7 @@ class Context:
         self._facts: dict[int, Facts] = {}
         read = known.with_content(split_sentences(even, language) if structure is None else with_turns(structure[0]))
         # Tuples of plain values cost the garbage collector nothing.
-        self.texts: tuple[str, ...]
-        self.keys: tuple[tuple[str, ...], ...]
-        self.texts, self.keys = zip(*read, strict=True) if read else ((), ())
+        self.texts, self.keys = tuple([text for text, _ in read]), tuple([keys for _, keys in read])
         """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
 
     def facts(self, index: int) -> Facts:
@@ -114,14 +111,11 @@ class Index(dict[str, int]):
         found = dict.fromkeys(words, 0)
         sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            for start in range(0, len(context.keys), _STRETCH):
-                give_turn()
-                there = list(map(sought.intersection, context.keys[start : start + _STRETCH]))
-                held.update(*there)
-                for at, some in enumerate(there, first + start):
-                    bit = 1 << at
-                    for word in some:
-                        found[word] |= bit
+            for at, here in enumerate(map(sought.intersection, with_turns(context.keys)), first):
+                held.update(here)
+                bit = 1 << at
+                for word in here:
+                    found[word] |= bit
         self.update(found)
 
     def context_at(self, place: int) -> int:

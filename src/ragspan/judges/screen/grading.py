@@ -20,7 +20,7 @@ from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"
@@ -95,7 +95,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
     finders = FINDERS.values() if unsure is None else () if declines else [FINDERS["equation"], FINDERS["flag"]]
-    findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
+    findings = tuple(finding for find in with_turns(finders) if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
     response.before = keys
