@@ -140,7 +140,7 @@ class Facts:
         """Its numbers, dates and times."""
         found: list[Quantity] = []
         dated = english().dated
-        for at in [at for at, word in enumerate(self.keys) if word[:1].isdigit() or word in dated]:
+        for at in [at for at, word in enumerate(self.keys) if word < ":" or word in dated]:  # figures and signs
             quantity = self._quantity(at) if not found or at >= found[-1].end else None
             if quantity is not None and found:
                 last, joint = found[-1], self.keys[found[-1].end : quantity.at]

@@ -53,7 +53,8 @@ def shared_with_response(content: frozenset[str], index: Index) -> list[float]:
     """For each context the share of the response's content words that it holds, by their rarity among the contexts, 0..1."""
     held, contexts = [content & held for held in with_turns(index.held)], index.contexts
     counts = Counter(chain.from_iterable(held))
-    rarity = {key: math.log((len(contexts) + 1) / (counts.get(key, 0) + 0.5)) for key in content}
+    rarities = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *counts.values()}}
+    rarity = {key: rarities[counts.get(key, 0)] for key in content}
     whole = math.fsum(rarity.values())
     return [_share(math.fsum(map(rarity.__getitem__, keys)), whole) for keys in held]
 
