@@ -28,8 +28,12 @@ def enable_turns() -> None:
     _process.has_worker = True
 
 
-def with_turns(things: Iterable[_T]) -> Iterator[_T]:
+def with_turns(things: Iterable[_T]) -> Iterable[_T]:
     """The same things; others may get a turn before each."""
+    return _with_turns(things) if _process.has_worker else things
+
+
+def _with_turns(things: Iterable[_T]) -> Iterator[_T]:
     for thing in things:
         give_turn()
         yield thing

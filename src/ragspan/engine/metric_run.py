@@ -146,8 +146,8 @@ class MetricRun:
             return
         self.seconds = time.perf_counter() - self.began
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
-        spent = sum(self._meter, Usage())
-        if spent != Usage():
+        spent = sum(self._meter, Usage()) if self._meter else None
+        if spent is not None and spent != Usage():
             self.usage = spent
             if ended.usage is None:
                 ended = replace(ended, usage=self.usage)

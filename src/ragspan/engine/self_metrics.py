@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
-from ragspan.telemetry.values import clean_name, encodable, error_type
+from ragspan.telemetry.values import AttributeValue, clean_name, encodable, error_type
 from ragspan.usage import Usage
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -65,15 +65,15 @@ class SelfMetrics:
                 result, reason = "failed", error_type(outcome.error_type)
             case Score():  # the reason says why a fallback judge gave the score
                 result, reason = "scored", outcome.fallback or ""
-        about = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
-        self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason or None}))
+        about = semconv.GEN_AI_EVALUATION_NAME, clean_name(metric)
+        self._outcomes.add(1, _attributes(about, (semconv.RESULT, result), (semconv.REASON, reason or None)))
         if isinstance(outcome, Score) and outcome.causes:
             cause = {semconv.CAUSE_KIND: outcome.cause, semconv.STEP: outcome.losing_step}
-            self._causes.add(1, encodable({**about, semconv.JUDGE: outcome.judge, **cause}))
+            self._causes.add(1, encodable({**dict([about]), semconv.JUDGE: outcome.judge, **cause}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count the time, tokens and cost of one metric for one record."""
-        attributes = encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(metric), semconv.JUDGE: judge})
+        attributes = _attributes((semconv.GEN_AI_EVALUATION_NAME, clean_name(metric)), (semconv.JUDGE, judge))
         self._duration.record(seconds, attributes)
         if usage is None:
             return
@@ -84,6 +84,11 @@ class SelfMetrics:
                 self._tokens.add(number, attributes | {semconv.GEN_AI_TOKEN_TYPE: kind})
         if usage.usd is not None and usage.usd > 0:
             self._cost.add(usage.usd, attributes)
+
+
+@lru_cache(maxsize=256)  # few metrics, judges and reasons
+def _attributes(*known: tuple[str, str | None]) -> dict[str, AttributeValue]:
+    return encodable(dict(known))
 
 
 _engines: weakref.WeakValueDictionary[str, SelfMetrics] = weakref.WeakValueDictionary()

@@ -62,7 +62,8 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
     def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
         """That of the answer closest to the mean, the first of equals."""
-        return min(answers, key=lambda answer: round(abs(answer.value - _mean(answers)), 9)).explanation
+        centre = _mean(answers)
+        return min(answers, key=lambda answer: round(abs(answer.value - centre), 9)).explanation
 
     def label_of(self, answers: Sequence[_Answer]) -> Label | None:
         return "pass" if _mean(answers) >= self.threshold else "fail"

@@ -20,6 +20,7 @@ from ragspan.metrics.metric import (
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord, RetrievedContext
 from ragspan.text.responses import declines
+from ragspan.turns import with_turns
 
 _Judge = TypeVar("_Judge", bound=Named)
 _SHOWN = 15
@@ -62,7 +63,7 @@ class ContextMetric(JudgedMetric[_Judge]):
                 value=valid[index].value,
                 explanation=valid[index].explanation,
             )
-            for index in (rank_order(contexts) if self.by_rank else range(len(contexts)))
+            for index in with_turns(rank_order(contexts) if self.by_rank else range(len(contexts)))
         ]
         value, details = self.formula([one.value for one in judged], contexts)
         some = [f"{at}{f' ({one.id[:60]})' if one.id else ''}" for at, one in enumerate(judged, start=1) if one.value]

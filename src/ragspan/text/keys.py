@@ -16,6 +16,7 @@ from typing import Final
 from Stemmer import Stemmer
 
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
+from ragspan.turns import with_turns
 
 _LONGEST, _LONGEST_RUN = 64, 4096  # characters of a token; longer words, numbers and runs of signs are cut into pieces
 
@@ -87,7 +88,8 @@ def readable(text: str) -> str:
         return _UNREADABLE.sub(" ", text) if text.encode().translate(None, _PLAIN) else text
     for mark, plain in _ASCII.items():  # faster than a translation table
         text = text.replace(mark, plain)
-    return text if text.replace("\n", "").isprintable() else _UNREADABLE.sub(" ", text)
+    places = with_turns(range(0, 0 if text.replace("\n", "").isprintable() else len(text), _LONGEST_RUN))
+    return "".join([_UNREADABLE.sub(" ", text[at : at + _LONGEST_RUN]) for at in places]) or text
 
 
 _BETWEEN = re.compile(r" (?=[AaPp]\.?[Mm]\b)(?<=\d )")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -240,7 +240,7 @@ def _read(sample: str) -> _Sample:
     give_turn()
     if any(map(sample.__contains__, "`@<")) or "://" in sample:
         sample = _NO_PROSE.sub(" ", sample)
-    letters = Counter({"latin": int(sample.isascii() and any(map(str.isalpha, sample)))})
+    letters = defaultdict(int, latin=int(sample.isascii() and any(map(str.isalpha, sample))))
     for sign, count in Counter(sample).items() if not sample.isascii() else ():
         if sign.isalpha():
             first = unicodedata.name(sign, "unknown").partition(" ")[0].lower()

@@ -14,10 +14,10 @@ class Lazy(Generic[_T]):
     """`functools.cached_property` without its lock: up to Python 3.11, a fork could leave it locked for ever."""
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
-        self._compute = compute
+        self._compute, self._name = compute, compute.__name__
         self.__doc__ = compute.__doc__
 
     def __get__(self, owner: Any, kind: type) -> _T:
         give_turn()
-        value = vars(owner)[self._compute.__name__] = self._compute(owner)
+        value = owner.__dict__[self._name] = self._compute(owner)
         return value

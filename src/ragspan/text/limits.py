@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from ragspan.turns import with_turns
+
 
 def fair_limit(lengths: Sequence[int], room: int) -> int:
     """The length to cut texts to, so that all together take at most `room`.
@@ -31,7 +33,7 @@ def size_of(text: str) -> int:
     the newer ones.
     """
     sizes = b"" if text.isascii() else _sizes(text)
-    return sum(size * sizes.count(size) for size in {*_WEIGHTS}) if sizes else len(text)
+    return sum(size * sizes.count(size) for size in with_turns({*_WEIGHTS})) if sizes else len(text)
 
 
 def beginning(text: str, room: int) -> str:

@@ -58,12 +58,11 @@ _DENIES_AT_ALL = ("no ", "no\n", "not", "n't", "unable", "impossible")
 
 def refuses(line: str, language: Language = ENGLISH) -> bool:
     """True for a sentence that says that the answer is not known, or not in the contexts."""
-    sentence = " ".join(line.split())
-    if language.code != "en" and language.refusals.search(sentence.lower()):
+    may, is_english = may_refuse(line), language.code == "en"
+    sentence = " ".join(line.split()) if may or not is_english else ""
+    if not is_english and language.refusals.search(sentence.lower()):
         return True
-    return may_refuse(line) and bool(
-        _DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence))
-    )
+    return may and bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))
 
 
 def may_refuse(text: str) -> bool:

@@ -7,7 +7,7 @@ into a dictionary replaces the regular expressions for most of a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from sys import intern
@@ -34,6 +34,7 @@ _SEVERAL, _MAY_BE_JOINED, _AROUND = " ", frozenset({"am", "pm", "a.m", "p.m", "c
 _MOST_KEYS, _MOST_WORDS, _LONGEST = 1 << 16, 1 << 14, 64
 """Chunks of one language whose content keys and whose words are remembered; then all are forgotten. A longer one is hardly seen twice."""
 _PAUSES = frozenset(',;:()[]"')
+_MANY = 200  # chunks of a sentence, among which others may get a turn
 
 
 class Sentence(NamedTuple):
@@ -54,39 +55,43 @@ class SentenceReader(dict[str, str]):
 
     def __init__(self, language: Language) -> None:
         self._language, self._is_english = language, language.code == "en"
-        self._words: dict[str, tuple[list[str], tuple[str, ...], str, str]] = {}
+        self._words: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, str] | None]] = {}
         """The words of chunks and their keys, with the marks before and after them that part a sentence."""
 
     def with_content(self, sentences: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
         """Those of some `readable` sentences that have content, with their content keys."""
-        found, read = [], self.__getitem__
-        for text in with_turns(sentences):
-            keys = tuple(filter(None, map(read, (text if self._is_english else self._in_one_form(text)).split())))
+        found, read, is_english = [], self.__getitem__, self._is_english
+        for text in sentences:
+            chunks = (text if is_english else self._in_one_form(text)).split()
+            keys = tuple(filter(None, map(read, chunks if len(chunks) < _MANY else with_turns(chunks))))
             if _SEVERAL in keys:
-                keys = tuple(chain.from_iterable(map(self._content_of, self._in_one_form(text).split())))
+                known = [(chunk, self[chunk]) for chunk in self._in_one_form(text).split()]
+                parts = [self._read(chunk) if key == _SEVERAL else [key] for chunk, key in known if key]
+                keys = tuple(chain.from_iterable(parts))
             if keys:
                 found.append((text, keys))
         return found
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        words, keys, pauses = list[str](), list[str](), dict[int, str]()
-        for chunk in self._in_one_form(text).split():
-            said, own, before, after = self._words.get(chunk) or self._with_words(chunk)
-            if before and words:
-                pauses[len(words)] = before
-            words += said
-            keys += own
+        pauses: dict[int, str] = {}
+        chunks, at = self._in_one_form(text).split(), 0
+        read = list(map(self._words.get, chunks))
+        if not all(read):
+            read = [one or self._with_words(chunk) for one, chunk in zip(read, chunks, strict=True)]
+        words, keys, marks = zip(*read, strict=True) if read else ((), (), ())
+        for said, mark in zip(words, marks, strict=True) if any(marks) else ():
+            before, after = mark or ("", "")
+            if before and at:
+                pauses[at] = before
+            at += len(said)
             if after:
-                pauses[len(words)] = after
-        return Sentence(text, tuple(words), tuple(keys), pauses)
+                pauses[at] = after
+        return Sentence(text, tuple(chain.from_iterable(words)), tuple(chain.from_iterable(keys)), pauses)
 
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""
         return in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
-
-    def _content_of(self, chunk: str) -> Sequence[str]:
-        return self._read(chunk) if self[chunk] == _SEVERAL else [self[chunk]] if self[chunk] else ()
 
     def __missing__(self, chunk: str) -> str:
         if len(chunk) > _LONGEST:
@@ -99,20 +104,21 @@ class SentenceReader(dict[str, str]):
         return found
 
     def _read(self, chunk: str) -> list[str]:
-        give_turn()
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
-        return [intern(key) for key in map(self._language.key, self._tokens(chunk)) if is_content(key)]
+        tokens = with_turns(self._tokens(chunk))
+        return [intern(key) for key in map(self._language.key, tokens) if is_content(key)]
 
     def _tokens(self, chunk: str) -> list[str]:
         bare = chunk[:-1] if chunk[-1] in ".,;:!?" else chunk
         is_word = len(bare) <= _LONGEST and bare.isascii() and bare.isalpha()
         return [bare] if is_word else self._language.tokens(chunk)
 
-    def _with_words(self, chunk: str) -> tuple[list[str], tuple[str, ...], str, str]:
-        words = self._tokens(chunk)
+    def _with_words(self, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, str] | None]:
+        give_turn()
+        words = tuple(self._tokens(chunk))
         last = chunk[-2] if len(chunk) > 1 and chunk[-1] in ".!?" else chunk[-1]
         before, after = chunk[0] if chunk[0] in _PAUSES or chunk in {"-", "--"} else "", last if last in _PAUSES else ""
-        found = words, tuple(map(self._language.key, words)), before, after
+        found = words, tuple(map(self._language.key, words)), (before, after) if before or after else None
         if len(self._words) >= _MOST_WORDS:
             self._words.clear()
         if len(chunk) <= _LONGEST:
@@ -132,10 +138,9 @@ def _ends_in(language: Language, stops: str) -> re.Pattern[str]:
     stop = "".join(rf"(?<!{word}\.)" for word in kept)
     # Quick: a word that is longer than all abbreviations is none.
     stop = rf"(?:(?<=[^\W\d_]{{{max(abbreviations, default=1) + 1}}}.)|{stop})"
-    return re.compile(
-        rf"""([{stops}](?:(?<=[\n{_BULLETS}])|(?<=[{WITHOUT_SPACES}].)"""
-        rf"""|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|{stop}["')\]*_»]{{0,3}}(?!\S)))(?:(?<=[\n{_BULLETS}])(?:{_MARKERS})+)?"""
-    )
+    breaks = rf"(?<=[\n{_BULLETS}])"
+    others = "" if stops.isascii() else rf"(?<=[{WITHOUT_SPACES}].)|(?<=[{_FULL_STOPS}])[{_FULL_STOPS}]*{_CLOSING}|"
+    return re.compile(rf"""([{stops}](?:{breaks}|{others}{stop}["')\]*_»]{{0,3}}(?!\S)))(?:{breaks}(?:{_MARKERS})+)?""")
 
 
 reader = cache(SentenceReader)
@@ -166,9 +171,8 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     markers = _AT_BEGINNING.match(text)
     start = markers.end() if markers else 0
     # Where a text has full stops alone, they are found without a look at each character.
-    is_plain = text.isascii() and not any(map(text.__contains__, "!?\n"))
-    for stop in chain(_ends_in(language, "." if is_plain else _STOPS).finditer(text, start), [None]):
-        give_turn()
+    stops = _STOPS if not text.isascii() else ".!?\n" if any(map(text.__contains__, "!?\n")) else "."
+    for stop in with_turns(chain(_ends_in(language, stops).finditer(text, start), [None])):
         bare = text[start : stop.end(1) if stop else None].strip(_EDGES)
         if (bare[:1].isalnum() or any(map(str.isalnum, bare))) and not (
             len(bare) <= _LONGEST_NUMBER and _NUMBER_OF_ITEM.fullmatch(bare)

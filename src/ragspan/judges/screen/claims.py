@@ -13,6 +13,7 @@ from ragspan.text.keys import content_of, is_number, key
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
+from ragspan.turns import with_turns
 
 _FEW_CLAIMS = 2
 _ENOUGH, _MOST = 0.6, 0.75
@@ -57,13 +58,13 @@ class Response:
 class Claim:
     """One sentence of a response, with what no context holds of it."""
 
-    def __init__(self, sentence: Sentence, response: Response) -> None:
-        self.sentence, self.response, self.index = sentence, response, response.index
+    def __init__(self, sentence: Sentence, content: frozenset[str], response: Response) -> None:
+        self.sentence, self.content, self.response, self.index = sentence, content, response, response.index
         self.keys, self.words, self.is_english = sentence.keys, sentence.words, response.is_english
-        self.content = content_of(sentence.keys)
-        self.missing = [at for at, word in enumerate(self.keys) if word in self.content and not self.index[word]]
+        unheld = {word for word in content if not self.index[word]}
+        self.missing = [at for at, word in enumerate(self.keys) if word in unheld] if unheld else []
         """Places of the content words that no context holds."""
-        self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
+        self.absent = frozenset(unheld - response.excused)
         """Their keys, but for those of neutral words and of the question."""
 
     @Lazy
@@ -112,10 +113,10 @@ class Claim:
                 found.add(number)
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
-        for text in map(self.index.texts.__getitem__, numbered):
+        for text in with_turns(map(self.index.texts.__getitem__, numbered)):
             found.update(key(part) for parts in groups if "".join(parts) in text for part in parts)
             found.update(f"{int(hour)}:00" for hours in _HOURS.findall(text) for hour in hours)
-            for parts in map(_DIGITS.findall, _GROUPED.findall(text)):
+            for parts in with_turns(map(_DIGITS.findall, _GROUPED.findall(text))):
                 ends = range(1, len(parts) + 1)
                 found.update(key("".join(parts[start:end])) for end in ends for start in range(end))
         hours = {number: int(number) for number in numbers if len(number) <= _SHORT and number.isdigit()}
@@ -123,7 +124,7 @@ class Claim:
         found |= {number for number, hour in hours.items() if {f"{hour}:00", f"{hour + 12}:00"} & times}
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
         is_scaled = any(ours.about for ours in sought) or not known.scales.keys().isdisjoint(self.keys)
-        for place, there in keys.items() if sought else ():
+        for place, there in with_turns(keys.items()) if sought else ():
             if is_scaled or not known.measuring.isdisjoint(there):
                 held = self.index.facts(place).quantities
                 found.update(ours.raw for ours in sought if any(same(ours, other) for other in held))

@@ -11,11 +11,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from ragspan.judges.screen.facts import PRONOUNS, Facts, tells
 from ragspan.judges.screen.flags import Flag, read_structure
-from ragspan.text.keys import is_number, readable
+from ragspan.text.keys import readable
 from ragspan.text.languages import Language
 from ragspan.text.limits import characters_read
 from ragspan.text.sentences import Sentence, read_sentence, reader, split_sentences
@@ -38,8 +39,9 @@ class Context:
         structure = read_structure(even)
         self.structured = structure is not None  # true for JSON: its sentences are statements made of paths and values
         self.flags: Sequence[Flag] = structure[1] if structure else ()
-        self._language, self._facts = language, dict[int, Facts]()
-        read = known.with_content(split_sentences(even, language) if structure is None else structure[0])
+        self._language = language
+        self._facts: dict[int, Facts] = {}
+        read = known.with_content(split_sentences(even, language) if structure is None else with_turns(structure[0]))
         # Tuples of plain values cost the garbage collector nothing.
         self.texts, self.keys = tuple([text for text, _ in read]), tuple([keys for _, keys in read])
         """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
@@ -94,13 +96,11 @@ class Index(dict[str, int]):
         self._weights: dict[str, int] = {}
         self._prose = 0
         for at, context in enumerate(with_turns(contexts)):
-            self.sentences += [(), ()]  # so that no window of three sentences spans both
-            self.texts += ["", ""]
-            first = len(self.sentences)
+            first = len(self.sentences) + 2
             self._firsts.append(first)
             self._prose |= 0 if context.structured or at >= documents else ((1 << len(context.keys)) - 1) << first
-            self.sentences += context.keys
-            self.texts += context.texts
+            self.sentences += ((), (), *context.keys)  # so that no window of three sentences spans two contexts
+            self.texts += ("", "", *context.texts)
 
     def __missing__(self, word: str) -> int:
         self.look_up({word})
@@ -109,14 +109,13 @@ class Index(dict[str, int]):
     def look_up(self, words: Iterable[str]) -> None:
         """Find many words at once: each time, all contexts are gone through."""
         found = dict.fromkeys(words, 0)
+        sought = frozenset(found)
         for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            bit = 1 << first
-            for keys in context.keys:
-                give_turn()
-                for word in filter(found.__contains__, keys):
-                    held.add(word)
+            for at, here in enumerate(map(sought.intersection, with_turns(context.keys)), first):
+                held.update(here)
+                bit = 1 << at
+                for word in here:
                     found[word] |= bit
-                bit <<= 1
         self.update(found)
 
     def context_at(self, place: int) -> int:
@@ -129,10 +128,7 @@ class Index(dict[str, int]):
 
     def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
-        planes: list[int] = []
-        for word in words:
-            if sentences := self[word]:
-                _count(planes, sentences | sentences >> 1 | sentences >> 2)
+        planes = _counted([(bits | bits >> 1 | bits >> 2, 1) for word in words if (bits := self[word])])
         best = next(_best_of(planes, 1), None)
         return (best[0], self.context_at(best[1])) if best else (0, None)
 
@@ -142,10 +138,7 @@ class Index(dict[str, int]):
 
     def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, int]]:
         """The same sentences with the weight of the keys that they hold."""
-        planes: list[int] = []
-        for word in words:
-            if sentences := self[word]:
-                _count(planes, sentences, self.weight(word))
+        planes = _counted([(bits, self.weight(word)) for word in words if (bits := self[word])])
         return list(_best_of(planes, most))
 
     def verbatim(self, sentence: Sentence, content: Sequence[str], language: Language) -> int | None:
@@ -166,19 +159,17 @@ class Index(dict[str, int]):
 
         There are none if no sentence holds the share `least` of them.
         """
-        if unknown := set[str]().union(*opposites.values()).difference(self):
+        if opposites and (unknown := {*chain.from_iterable(opposites.values())}.difference(self)):
             self.look_up(unknown)
-        held = {word: self[word] for word in sorted(content)}
+        held = {word: self[word] for word in content}
         weights = {word: self.weight(word) for word in held}
         total = sum(weights.values()) or 1
         for word, others in opposites.items():
             for other in others:
                 held[word] |= self[other]
-        if sum(weights[word] for word, bits in held.items() if bits) < least * total:
+        if sum([weights[word] for word, bits in held.items() if bits]) < least * total:
             return []
-        planes: list[int] = []
-        for word, bits in held.items():
-            _count(planes, bits & self._prose, weights[word])
+        planes = _counted([(bits & self._prose, weights[word]) for word, bits in held.items()])
         best = [(place, weight / total) for weight, place in _best_of(planes, BEST)]
         return [Near(place, share, self.facts(place)) for place, share in best] if best and best[0][1] >= least else []
 
@@ -186,22 +177,23 @@ class Index(dict[str, int]):
         """How much a word counts, in eighths: less, the more sentences have it."""
         found = self._weights.get(word)
         if found is None:
-            held = (self[word] & self._prose).bit_count()
+            rarity = _RARITY[min((self[word] & self._prose).bit_count(), len(_RARITY) - 1)]
             # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
-            found = 0 if len(word) == 1 or word == "include" else _RARITY[min(held, len(_RARITY) - 1)]
-            self._weights[word] = found = 2 if is_number(word) else found
+            found = 2 if word[:1].isdigit() else 0 if len(word) == 1 or word == "include" else rarity
+            self._weights[word] = found
         return found
 
 
-def _count(planes: list[int], bits: int, weight: int = 1) -> None:
-    """Add the weight to the count of each of the bits."""
-    for plane in _PLANES[weight]:
-        carried, at = bits, plane
-        while carried:
-            if at >= len(planes):
-                planes.extend([0] * (at + 1 - len(planes)))
-            planes[at], carried = planes[at] ^ carried, planes[at] & carried
-            at += 1
+def _counted(weighted: Sequence[tuple[int, int]]) -> list[int]:
+    """The planes of the counts of all bits, each with the weights of the integers that have it."""
+    planes = [0] * (3 + len(weighted).bit_length())  # enough for so many of the highest weight
+    for bits, weight in weighted:
+        for plane in _PLANES[weight]:
+            carried, at = bits, plane
+            while carried:
+                planes[at], carried = planes[at] ^ carried, planes[at] & carried
+                at += 1
+    return planes
 
 
 def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
@@ -210,10 +202,10 @@ def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     for _ in range(most):
         give_turn()
         count, best = 0, among
-        for plane in range(len(planes) - 1, -1, -1):
-            if planes[plane] & best:
-                best &= planes[plane]
-                count += 1 << plane
+        for plane in reversed(planes):
+            count += count
+            if held := plane & best:
+                best, count = held, count + 1
         if not count:
             return
         number = (best & -best).bit_length() - 1

@@ -9,6 +9,7 @@ from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
 from ragspan.judges.screen.facts import Clause, Facts, english, is_past, tells
 from ragspan.text.vocabulary import word_set
+from ragspan.turns import with_turns
 
 _INHERITED = 0.75  # what a word counts if only an earlier clause of the sentence holds it
 _ENOUGH, _NEARLY_ALL, _SURER = 0.55, 0.85, 0.15
@@ -80,7 +81,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     denying = {claim.facts.keys[at] for at in clause.negations}
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     # Not the exchanged sides of comparisons.
-    for other in facts.clauses if "than" not in claim.facts.keys or "than" not in facts.keys else ():
+    for other in with_turns(facts.clauses) if "than" not in claim.facts.keys or "than" not in facts.keys else ():
         if not (other.own or other.negations):
             continue
         opposed, shared = [], 0.0

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ragspan.text.keys import is_content, is_number, key
+from ragspan.text.keys import content_of, is_content, is_number, key
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import pairs_of, rows_of, word_set, words_of
@@ -129,7 +129,8 @@ class Facts:
         skipped = 1 if answers and (1 in sentence.pauses or _ANSWERED.match(sentence.text)) else 0
         self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
-        self.keys = tuple(map(compared, sentence.keys[skipped:_MOST_WORDS]))
+        keys = sentence.keys[skipped:_MOST_WORDS]
+        self.keys = keys if _INCLUDING.isdisjoint(keys) else tuple(map(compared, keys))
         is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)  # "not without"
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before
@@ -139,7 +140,7 @@ class Facts:
         """Its numbers, dates and times."""
         found: list[Quantity] = []
         dated = english().dated
-        for at in [at for at, word in enumerate(self.keys) if word in dated or is_number(word)]:
+        for at in [at for at, word in enumerate(self.keys) if word < ":" or word in dated]:  # figures and signs
             quantity = self._quantity(at) if not found or at >= found[-1].end else None
             if quantity is not None and found:
                 last, joint = found[-1], self.keys[found[-1].end : quantity.at]
@@ -158,8 +159,8 @@ class Facts:
     def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
-        told = filter(tells, frozenset(self.keys) - english().denying)
-        return frozenset(told).difference(*measured)
+        told = [word for word in content_of(self.keys) - english().denying if not word[:1].isdigit()]
+        return frozenset(told if "include" not in self.keys else [*told, "include"]).difference(*measured)
 
     @Lazy
     def parts(self) -> tuple[int, ...]:

@@ -34,15 +34,13 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 _DOMAINS = "com|org|net|io|dev|ai|app|edu|gov|eu|uk|us|de|fr|es|it|nl|ch|at|pl|example|test"  # not dotted names of code
 _MAIL, _HOST = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}", rf"(?:[\w-]{{1,63}}\.){{1,5}}(?:{_DOMAINS})\b"
-_ADDRESS = re.compile(rf"(?<![\w.+-]){_MAIL}|(?<![\w@.-]){_HOST}", re.IGNORECASE)
+_ADDRESS, _SIGN = re.compile(rf"(?<![\w.+-]){_MAIL}|(?<![\w@.-]){_HOST}", re.IGNORECASE), re.compile(r"[@.][\w-]")
 
 
 def _find_address(claim: Claim) -> Finding | None:
     """An address that no context has, where one has another."""
-    for address in _ADDRESS.findall(claim.sentence.text):
-        found = [
-            (own, place) for place, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text)
-        ]
+    for address in _ADDRESS.findall(claim.sentence.text) if claim.absent and _SIGN.search(claim.sentence.text) else ():
+        found = ((own, at) for at, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text))
         known = [(own, place) for own, place in found if ("@" in own) is ("@" in address)]
         is_absent = not claim.absent.isdisjoint(map(key, re.split(r"\W", address)))
         if known and is_absent and all(own.lower() != address.lower() for own, _ in known):

@@ -16,11 +16,11 @@ from ragspan.judges.screen.claims import Claim, Finding, Response
 from ragspan.judges.screen.contexts import Index
 from ragspan.judges.screen.findings import FINDERS, find_yes_beside_no
 from ragspan.judges.screen.numbers import may_be_derived
-from ragspan.text.keys import content_of, is_content, is_number
+from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 DERIVED = "a number may follow from others"
 DECLINES = "it says that the contexts hold no answer"
@@ -76,16 +76,16 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     declines = refuses(sentence.text, language)
     if declines and is_unrelated(response.asked, index):
         return Grade(sentence=sentence.text, score=1.0, declines_rightly=True)
-    said = list(filter(is_content, keys))
+    content = content_of(keys)
+    said = [key for key in keys if key in content]
     place = None if declines else index.verbatim(sentence, said, language)
     if place is not None:
         response.before = keys
         return Grade(sentence=sentence.text, score=1.0, window=1.0, context=index.context_at(place))
-    claim = Claim(sentence, response)
-    content = [at for at, key in enumerate(keys) if key in claim.content]
-    if not content:
+    if not said:
         return Grade(sentence=sentence.text)
-    together, context = index.best_window([keys[at] for at in content])
+    claim = Claim(sentence, content, response)
+    together, context = index.best_window(said)
     if not together and claim.content <= language.neutral_keys:  # "The text."
         return Grade(sentence=sentence.text)
     held = float(max(together, _held_by_parts(claim)))
@@ -95,19 +95,19 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     names = 0 if language.capitalises_nouns else len(capitals)
     unsure = DECLINES if declines else DERIVED if may_be_derived(claim, numbers) else None
     finders = FINDERS.values() if unsure is None else () if declines else [FINDERS["equation"], FINDERS["flag"]]
-    findings = tuple(finding for find in finders if (finding := find(claim)) is not None)
+    findings = tuple(finding for find in with_turns(finders) if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
     response.before = keys
     # A word that no context holds counts if it is neutral, and half if it is in the question.
     missing = [keys[at] for at in claim.missing]
-    is_own = 2 * (held + sum(key in claim.restated for key in missing)) >= len(content)
+    is_own = 2 * (held + sum(key in claim.restated for key in missing)) >= len(said)
     for key in missing:
         held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.question)
-    unsure = unsure or (ASKED if not is_own and 2 * held >= len(content) and response.question & {*missing} else None)
-    gaps = groupby(content, frozenset(absent).__contains__) if absent else ()
+    unsure = unsure or (ASKED if not is_own and 2 * held >= len(said) and response.question & {*missing} else None)
+    gaps = groupby(said if absent else (), claim.absent.__contains__)
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
-    window = held / len(content)
+    window = held / len(said)
     score = EMPTY + 0.85 * window - 0.25 * min(2, len(numbers)) - 0.1 * min(3, names) - 0.08 * min(4, gap)
     score += _SEARCHED * (response.lone and response.is_english and not numbers and not names)
     score += _STRUCTURED * (context is not None and index.contexts[context].structured)

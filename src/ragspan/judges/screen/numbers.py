@@ -32,7 +32,8 @@ _EQUATION = re.compile(
 
 def find_absent_number(claim: Claim) -> Finding | None:
     """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
-    for at, key in enumerate(claim.keys):
+    for at in claim.missing:
+        key = claim.keys[at]
         if not is_number(key) or key in claim.restated or key not in claim.absent:
             continue
         quantities = claim.facts.quantities if claim.is_english else ()

@@ -44,8 +44,8 @@ def rate_coverage(
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
     lost = {key: weights[key] for key in missing}
-    least_said = max(with_turns(said), key=lambda one: sum([lost[key] for key in one[2] if key in lost]), default=None)
-    left_out = index.texts[least_said[1]] if missing and least_said else ""
+    sums = [sum(map(lost.__getitem__, filter(lost.__contains__, keys))) for _, _, keys in with_turns(said)]
+    left_out = index.texts[said[sums.index(max(sums))][1]] if missing and said else ""
     return float(value ** (1 - (1 - _MILDEST) * beyond)), left_out
 
 
@@ -53,7 +53,8 @@ def shared_with_response(content: frozenset[str], index: Index) -> list[float]:
     """For each context the share of the response's content words that it holds, by their rarity among the contexts, 0..1."""
     held, contexts = [content & held for held in with_turns(index.held)], index.contexts
     counts = Counter(chain.from_iterable(held))
-    rarity = {key: math.log((len(contexts) + 1) / (counts.get(key, 0) + 0.5)) for key in content}
+    rarities = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *counts.values()}}
+    rarity = {key: rarities[counts.get(key, 0)] for key in content}
     whole = math.fsum(rarity.values())
     return [_share(math.fsum(map(rarity.__getitem__, keys)), whole) for keys in held]
 
