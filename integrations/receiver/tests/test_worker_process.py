@@ -1,4 +1,4 @@
-"""`ragspan worker --otlp` as users run it: real traces in, scores out to another receiver of OTLP."""
+"""`ragspan worker --otlp`: real traces in, scores out to another receiver of OTLP."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from waiting import until
 from ragspan import RagRecord
 from ragspan.cli import app
 from ragspan_nats.message import json_in
-
-pytestmark = pytest.mark.slow
 
 DOCUMENT = "The workshop opens at nine on weekdays and at ten on Saturdays."
 QUESTION, RESPONSE = "When does the workshop open?", "The workshop opens at nine on weekdays."
@@ -103,27 +101,49 @@ def assert_scored(backend, context):
         assert span.scores
 
 
-def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, worker):
-    running = worker("--quiet", "0.2")
-
-    context = ask(OTLPSpanExporter(address_in(running.log)))
-
-    assert_scored(backend, context)
-    assert running.ends() == 0
-    assert "1 trace, 1 answer in it" in running.log
+def ready_address(log):
+    """Where it takes spans over HTTP, once it does."""
+    return until(lambda: re.search(r"http://\S+/v1/traces", log()), what="its address")[0]
 
 
-def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
+def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, run_worker, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.url)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+    def use(log):
+        context = ask(OTLPSpanExporter(ready_address(log)))
+        assert_scored(backend, context)
+
+    code, said = run_worker("--otlp", "127.0.0.1:0", "--quiet", "0.05", use=use)
+
+    assert code == 0
+    address = re.search(r"http://127.0.0.1:\d+/v1/traces", said)[0]
+    assert said.splitlines() == [
+        f"ragspan worker: OTLP at {address}; answers are scored by overlap: context_adherence, faithfulness",
+        "ragspan worker: 1 trace, 1 answer in it",
+    ]
+
+
+def test_with_a_sink_the_fleet_gets_the_records(run_worker, tmp_path, monkeypatch):
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    contexts = []
     with Broker(tmp_path) as broker:
-        running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
-        context = ask(OTLPSpanExporter(address_in(running.log)))
-        assert running.ends() == 0
+        monkeypatch.setenv("RAGSPAN_SINK", broker.url)
+        code, said = run_worker(
+            *("--otlp", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0", "--quiet", "0.05"),
+            use=lambda log: contexts.append(ask(OTLPSpanExporter(ready_address(log)))),
+        )
         (message,) = broker.messages("ragspan")
 
+    assert (code, re.sub(r":\d+", ":PORT", said.splitlines()[0])) == (
+        0,
+        "ragspan worker: OTLP at http://127.0.0.1:PORT/v1/traces and 127.0.0.1:PORT; answers are for the fleet",
+    )
     record = RagRecord.from_json(json_in(message.payload, message.headers))
     assert (record.question, record.response) == (QUESTION, RESPONSE)
     assert [one.text for one in record.contexts] == [DOCUMENT]
-    assert (record.parent.trace_id, record.parent.span_id) == (context.trace_id, context.span_id)
+    assert (record.parent.trace_id, record.parent.span_id) == (contexts[0].trace_id, contexts[0].span_id)
 
 
 def bodies(number, size):
@@ -147,6 +167,7 @@ def sent(url, body):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("requests_before_the_end", [4, 40])
 def test_every_answer_that_was_taken_is_in_the_stream_or_counted_though_it_is_stopped_meanwhile(
