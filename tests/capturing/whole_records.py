@@ -20,6 +20,9 @@ from packaging.version import Version
 from ragspan.records import RagRecord
 
 _CHANCE = re.compile(r"\bcall-\d+|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b")
+_CLOCK = re.compile(
+    r"\d+(?:\.\d+)? (?:s|ms|rows/s)\b|in \d+(?:\.\d+)? seconds?|\d{4}-\d\d-\d\d[ T][\d:.+Z]*|(?<=127\.0\.0\.1:)\d+"
+)
 REPEATED = ("prompt", "framework", "question", "response")  # what tests of programs themselves look at
 _STEPS = {"retrievals", "generations", "tool_calls", "rerankings"}
 """Programs take them side by side, in threads: which one begins first is chance."""
@@ -76,3 +79,13 @@ def _told(value: Any, without: Container[str]) -> Any:
     if isinstance(value, list):
         return [_told(part, without) for part in value]
     return _CHANCE.sub("id", value) if isinstance(value, str) else value
+
+
+def steady(value: Any) -> Any:
+    """Without what a clock says, and with figures to the fourth place."""
+    if isinstance(value, dict):
+        timed = ("seconds", "started", "_ns", "record_id", "version", "created", "date", "written")
+        return {name: steady(part) for name, part in value.items() if not any(one in name for one in timed)}
+    if isinstance(value, list):
+        return list(map(steady, value))
+    return _CLOCK.sub("...", value) if isinstance(value, str) else round(value, 4) if type(value) is float else value

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+from whole_records import WholeRecords, steady
 
 from ragspan import RagRecord, Score
 from ragspan.evaluate.evaluation import Evaluation
 from ragspan.evaluate.report import write_report
 from ragspan.evaluate.rows import EvaluatedRow
+
+WHOLE = WholeRecords(Path(__file__).with_name("whole_pages.json"))
 
 
 @pytest.fixture
@@ -45,13 +49,17 @@ def evaluation_of():
 
 
 @pytest.fixture
-def page_of(tmp_path):
-    """The source of the page of an evaluation, and the data in it."""
+def page_of(tmp_path, request):
+    """The source of the page of an evaluation, and the data in it, which is in a file, too."""
+    pages = []
 
     def make(evaluation, **more):
         write_report(evaluation, tmp_path / "report.html", **more)
         source = (tmp_path / "report.html").read_text(encoding="utf-8")
         (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', source, re.DOTALL)
+        pages.append(steady(json.loads(data)))
         return source, json.loads(data)
 
-    return make
+    yield make
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name}", pages)
+    assert found == known
