@@ -151,6 +151,13 @@ def test_agent_with_search_and_model_is_an_answer() -> None:
     assert (model.model, model.provider, model.finish_reason) == ("gpt-5", "openai", "stop")
 
 
+def test_documents_beside_a_message_are_its_contexts() -> None:
+    asked = {**message("user", QUESTION), "additional_kwargs": {"documents": [{"text": PASSAGES[1]}]}}
+    model = replace(MODEL, attributes={**MODEL.attributes, "gen_ai.input.messages": json.dumps([asked])})
+
+    assert texts(only([AGENT, SEARCH, model])) == [PASSAGES[1]]
+
+
 def test_messages_may_be_in_an_event() -> None:
     bare = span(3, 1, "chat")
     told = {"gen_ai.input.messages": json.dumps([ASKED]), "gen_ai.output.messages": json.dumps([SAID])}
