@@ -63,7 +63,7 @@ class WholeRecords:
             lines = (
                 f"{json.dumps(each)}: {json.dumps(self.known[each], ensure_ascii=False)}" for each in sorted(self.known)
             )
-            self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+            self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8", "backslashreplace")
         is_older = Version(self._release) < Version(self.known["release"])
         return found if is_older else self.known.get(name), found
 

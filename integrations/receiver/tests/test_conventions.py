@@ -135,6 +135,7 @@ MODEL = span(
     gen_ai__response__finish_reasons=["stop"],
     gen_ai__input__messages=json.dumps([ASKED]),
     gen_ai__output__messages=json.dumps([SAID]),
+    gen_ai__system_instructions=json.dumps([{"type": "text", "content": "Be brief."}]),
 )
 
 

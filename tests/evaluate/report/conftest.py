@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from whole_records import WholeRecords, steady
 
 from ragspan import RagRecord, Score
 from ragspan.evaluate.evaluation import Evaluation
-from ragspan.evaluate.report import write_report
+from ragspan.evaluate.report import signs_of, write_report
 from ragspan.evaluate.rows import EvaluatedRow
 
 WHOLE = WholeRecords(Path(__file__).with_name("whole_pages.json"))
@@ -34,8 +35,9 @@ def answered():
 
 
 @pytest.fixture
-def evaluation_of():
-    """What evaluating a table with these rows gives."""
+def evaluation_of(request):
+    """What evaluating a table with these rows gives; the signs of risk in it are in a file, too."""
+    made = []
 
     def make(rows, *, by=(), **more):
         rows = list(rows)
@@ -43,9 +45,13 @@ def evaluation_of():
         evaluation = Evaluation(metrics=metrics, by=by, all_rows=lambda: iter(rows), **more)
         for row in rows:
             evaluation.add(row)
+        made.append(evaluation)
         return evaluation
 
-    return make
+    yield make
+    signs = steady(json.loads(json.dumps([[astuple(sign) for sign in signs_of(one)] for one in made])))
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name} signs", signs)
+    assert found == known
 
 
 @pytest.fixture
