@@ -23,7 +23,6 @@ _CHANCE = re.compile(r"\bcall-\d+|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a
 _CLOCK = re.compile(
     r"\d+(?:\.\d+)? (?:s|ms|rows/s)\b|in \d+(?:\.\d+)? seconds?|\d{4}-\d\d-\d\d[ T][\d:.+Z]*|(?<=127\.0\.0\.1:)\d+"
 )
-REPEATED = ("prompt", "framework", "question", "response")  # what tests of programs themselves look at
 _STEPS = {"retrievals", "generations", "tool_calls", "rerankings"}
 """Programs take them side by side, in threads: which one begins first is chance."""
 _BY_CHANCE = {"record_id", "rank"}  # a document has the rank that the first search gives it
@@ -42,7 +41,7 @@ class WholeRecords:
 
     @contextmanager
     def compared(
-        self, test: pytest.FixtureRequest, seen: list[RagRecord], *, without: Container[str] = REPEATED
+        self, test: pytest.FixtureRequest, seen: list[RagRecord], *, without: Container[str] = ("prompt",)
     ) -> Iterator[None]:
         """A test looks at a part of the records that it has `seen` made; of the rest nothing changes that nobody has read."""
         seen.clear()
