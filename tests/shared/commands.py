@@ -22,6 +22,7 @@ def run_worker(capsys, monkeypatch):
     """
     monkeypatch.setattr(global_metrics, "_METER_PROVIDER", None)
     monkeypatch.setattr(global_metrics, "_METER_PROVIDER_SET_ONCE", Once())
+    monkeypatch.setattr(global_metrics, "_PROXY_METER_PROVIDER", global_metrics._ProxyMeterProvider())
     monkeypatch.setattr(logging.getLogger("ragspan"), "level", logging.INFO)
     monkeypatch.setenv("NO_PROXY", "*")
     handler = signal.signal(signal.SIGTERM, lambda *_: None)  # where it does not start, it is the tests' own
