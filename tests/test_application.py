@@ -1,6 +1,7 @@
 """One call sets everything up: programs of their own, for what is set up lasts as long as a process."""
 
 import json
+import logging
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from ragspan import ConfigurationError, configure
 from ragspan.cli import app
+from ragspan.process import set_up_or_off
+from ragspan.testing import RecordingSink
 
 APPLICATION = Path(__file__).parent / "applications" / "configured.py"
 
@@ -133,6 +136,53 @@ def test_a_program_that_cannot_be_run_is_named(arguments, message):
 def test_a_wrong_argument_is_refused_by_name(arguments, message):
     with pytest.raises(ConfigurationError, match=message):
         configure(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "line"),
+    [
+        (
+            {"emitters": ["console"], "metrics": ["faithfulness"], "sample_rate": 0.25},
+            {},
+            "0.25 of the answers of langchain, llama_index are scored by overlap (faithfulness); scores go to the console",
+        ),
+        (
+            {},
+            {"RAGSPAN_SINK": "takes://user:hush@host"},
+            "answers of langchain, llama_index go to takes://host, where workers score them",
+        ),
+        ({}, {"RAGSPAN_ENABLED": "no"}, "RAGSPAN_ENABLED is false: nothing is captured, and nothing is scored"),
+    ],
+)
+def test_what_happens_with_answers_is_one_line_of_the_log(caplog, monkeypatch, register, given, variables, line):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    register("ragspan_sink", takes=f"{__name__}:FleetSink")
+    caplog.set_level(logging.INFO, "ragspan")
+
+    configured = configure(**given)
+
+    assert (configured.line, caplog.messages) == (line, [line])
+    assert (configured.engine is None) == ("RAGSPAN_SINK" in variables)
+
+
+class FleetSink(RecordingSink):
+    def __init__(self, settings):
+        super().__init__()
+
+    def shutdown(self, timeout):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(ConfigurationError("set\n this"), "set this"), (SystemExit(3), "SystemExit: 3")]
+)
+def test_what_fails_where_ragspan_is_loaded_by_others_is_one_line_once(caplog, error, said):
+    for _ in range(2):
+        with set_up_or_off():
+            raise error
+
+    assert caplog.messages == [f"ragspan is off, and no answer is captured: {said}"]
 
 
 @pytest.mark.parametrize("emitters", [["langfuse"], ["otel", "langfuse"], ["console", "langfuse"]])

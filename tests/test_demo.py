@@ -2,14 +2,17 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 from programs import run_python
+from whole_records import WholeRecords, steady
 
 from ragspan.demo import SCRIPT
 
 pytestmark = pytest.mark.slow
 
+WHOLE = WholeRecords(Path(__file__).with_name("whole_demo.json"))
 METRICS = ("context_adherence", "faithfulness")
 
 
@@ -49,11 +52,11 @@ def test_every_answer_is_shown_with_its_question_its_response_and_its_scores(sho
         assert labels(piece) == told  # words do not show whether a refusal is right
 
 
-def test_a_legend_says_what_the_metrics_and_the_judge_are(shown):
-    legend = shown[shown.index("Scores by the embedded judge") :]
+def test_the_whole_page_is_as_it_was_read(shown):
+    """After a change that is meant: `WRITE_RECORDS=1 python -m pytest tests/test_demo.py`, and read the difference."""
+    known, found = WHOLE.told("demo", [steady(line.rstrip()) for line in shown.splitlines()])
 
-    assert all(metric in legend for metric in METRICS)
-    assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ragspan demo" in legend
+    assert found == known
 
 
 def test_one_framework_can_be_asked_alone_and_its_spans_are_sent(otlp_listener):

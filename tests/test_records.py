@@ -18,6 +18,7 @@ def test_a_record_made_by_hand_takes_strings_as_contexts_and_fills_id_and_times(
     assert record.contexts == (RetrievedContext(text="At night."),)
     assert record.record_id
     assert record.record_id != make().record_id
+    assert (record.framework, record.name, record.status) == ("python", "answer", "complete")
     assert record.ended_ns == record.started_ns > 0
     assert record.to_record() is record
 

@@ -20,7 +20,9 @@ from packaging.version import Version
 from ragspan.records import RagRecord
 
 _CHANCE = re.compile(r"\bcall-\d+|\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b")
-REPEATED = ("prompt", "framework", "question", "response")  # what tests of programs themselves look at
+_CLOCK = re.compile(
+    r"\d+(?:\.\d+)? (?:s|ms|rows/s)\b|in \d+(?:\.\d+)? seconds?|\d{4}-\d\d-\d\d[ T][\d:.+Z]*|(?<=127\.0\.0\.1:)\d+"
+)
 _STEPS = {"retrievals", "generations", "tool_calls", "rerankings"}
 """Programs take them side by side, in threads: which one begins first is chance."""
 _BY_CHANCE = {"record_id", "rank"}  # a document has the rank that the first search gives it
@@ -39,7 +41,7 @@ class WholeRecords:
 
     @contextmanager
     def compared(
-        self, test: pytest.FixtureRequest, seen: list[RagRecord], *, without: Container[str] = REPEATED
+        self, test: pytest.FixtureRequest, seen: list[RagRecord], *, without: Container[str] = ("prompt",)
     ) -> Iterator[None]:
         """A test looks at a part of the records that it has `seen` made; of the rest nothing changes that nobody has read."""
         seen.clear()
@@ -60,7 +62,7 @@ class WholeRecords:
             lines = (
                 f"{json.dumps(each)}: {json.dumps(self.known[each], ensure_ascii=False)}" for each in sorted(self.known)
             )
-            self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+            self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8", "backslashreplace")
         is_older = Version(self._release) < Version(self.known["release"])
         return found if is_older else self.known.get(name), found
 
@@ -76,3 +78,13 @@ def _told(value: Any, without: Container[str]) -> Any:
     if isinstance(value, list):
         return [_told(part, without) for part in value]
     return _CHANCE.sub("id", value) if isinstance(value, str) else value
+
+
+def steady(value: Any) -> Any:
+    """Without what a clock says, and with figures to the fourth place."""
+    if isinstance(value, dict):
+        timed = ("seconds", "started", "_ns", "record_id", "version", "created", "date", "written")
+        return {name: steady(part) for name, part in value.items() if not any(one in name for one in timed)}
+    if isinstance(value, list):
+        return list(map(steady, value))
+    return _CLOCK.sub("...", value) if isinstance(value, str) else round(value, 4) if type(value) is float else value

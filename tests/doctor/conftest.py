@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import socketserver
 import threading
+from dataclasses import astuple
+from pathlib import Path
 
 import pytest
+from whole_records import WholeRecords
 
 from ragspan.doctor.examination import examine
+
+WHOLE = WholeRecords(Path(__file__).with_name("whole_findings.json"))
+CHANCE = re.compile(r"\b[0-9a-f]{16,}|(?<=:)\d{4,5}\b|\d+\.\d+ s\b")
 
 
 class Findings(list):
@@ -43,14 +50,22 @@ def set_variables(monkeypatch):
 
 
 @pytest.fixture
-def examined(set_variables):
-    """Has the doctor look at an environment. Judged in this process: a helper that starts up takes its time."""
+def examined(request, set_variables):
+    """Has the doctor look at an environment. Judged in this process: a helper that starts up takes its time.
+
+    What it says and advises is in a file, too: after a change that is meant, `WRITE_RECORDS=1 python -m pytest tests/doctor`.
+    """
+    seen = []
 
     def examine_with(*, timeout=60.0, **variables):
         set_variables(**({"RAGSPAN_JUDGING": "thread"} | variables))
-        return Findings(examine(timeout=timeout))
+        found = Findings(examine(timeout=timeout))
+        seen.extend(CHANCE.sub("…", " | ".join(map(str, astuple(one)))) for one in found if one.code != "versions")
+        return found
 
-    return examine_with
+    yield examine_with
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name}", seen)
+    assert found == known
 
 
 @pytest.fixture

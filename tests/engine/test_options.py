@@ -15,6 +15,10 @@ NAME = "lower case letters, digits and underscores"
     [
         ("queue_size", 0, "a whole number, at least 1"),
         ("sample_rate", 1.01, "a number from 0 to 1"),
+        ("queue_bytes", 0, "a whole number, at least 1"),
+        ("concurrency", 0, "a whole number, at least 1"),
+        ("exit_timeout", -1, "a number of seconds, 0 or more"),
+        ("name", 7, "a text that is not empty"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
     ],
 )

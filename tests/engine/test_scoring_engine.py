@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import signal
 import sys
 import threading
 import types
@@ -130,6 +131,19 @@ def test_counts_are_conserved_under_many_threads(fakes, make_engine):
     assert stats.nothing_to_score > 0
     assert stats.dropped["capture_error"] >= 16 * each // len(kinds)
     assert stats.dropped["queue_bytes"] >= 16 * each // len(kinds)
+
+
+def test_sigterm_waits_for_scores_unless_they_get_no_time_at_the_end(fakes, make_engine):
+    handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    seen = []
+    try:
+        for seconds in (0, 1):
+            make_engine(fakes.ConstantMetric(), exit_timeout=seconds)
+            seen.append(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+    assert seen == [True, False]
 
 
 def submit_interrupted_at(line: int, engine: ScoringEngine, capture: object, interrupt: Callable[[], None]) -> bool:

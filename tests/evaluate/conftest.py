@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 
 import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from fakes import FakeJudge
 from typer.testing import CliRunner
+from whole_records import WholeRecords, steady
 
 from ragspan.cli import app
 from ragspan.outcomes import Score
 
+WHOLE = WholeRecords(Path(__file__).with_name("whole_commands.json"))
 ROWS = [
     {"id": "a", "question": "q1", "contexts": ["one", "two"], "answer": "r1"},
     {"id": "b", "question": "q2", "contexts": [], "answer": "r2"},
@@ -48,11 +51,25 @@ def length_metric():
 
 
 @pytest.fixture
-def command(monkeypatch):
-    """Runs a command of `ragspan`, which judges in a thread: a helper that starts up takes its time."""
+def command(monkeypatch, request, tmp_path):
+    """Runs a command of `ragspan`, which judges in a thread: a helper that starts up takes its time.
+
+    All that it says is in a file, too: after a change that is meant, `WRITE_RECORDS=1 python -m pytest tests/evaluate`.
+    """
     monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
     monkeypatch.setenv("COLUMNS", "120")
-    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+    said = []
+
+    def run(*arguments):
+        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        lines = f"{done.stdout}\n{done.stderr}".replace(str(tmp_path), "/tmp").splitlines()
+        said.append(steady([done.exit_code, *(line.rstrip() for line in lines if line.strip())]))
+        return done
+
+    yield run
+    if request.path.stem != "test_whole_runs":
+        known, found = WHOLE.told(f"{request.path.stem} {request.node.name}", said)
+        assert found == known
 
 
 @pytest.fixture

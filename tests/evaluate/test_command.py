@@ -112,6 +112,15 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
             for text in ("faithfulness", "faithfulness=", "=0.8", "faithfulness=high")
         ],
         (ANSWERS.encode(), ["--resume"], "nothing to resume without the output"),
+        (ANSWERS.encode(), ["-o", "none/r.jsonl"], "--output is 'none/r.jsonl', but there is no folder 'none'"),
+        (
+            ANSWERS.encode(),
+            ["--since", "1"],
+            "--project, --since and --to-trace are about a tool: name it after --from",
+        ),
+        (ANSWERS.encode(), ["--metrics", ","], "metrics is empty: name one at least"),
+        ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
+        ([], ["--from", "mlflow", "--project", "p", "--since", "May"], "--since is not a time: give ISO 8601 text"),
     ],
 )
 def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes, data, options, message):

@@ -9,7 +9,9 @@ import sys
 import pytest
 from servers.http import LocalHttp
 
-from ragspan.evaluate import evaluate
+from ragspan import RagRecord
+from ragspan.evaluate import evaluate, evaluate_command
+from ragspan.evaluate.sources import StoredAnswer, StoredScore
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Faithfulness
 
@@ -58,6 +60,27 @@ def test_failing_answers_are_collected_once_with_what_is_wrong_and_keep_the_labe
     assert "9 days" in found[0]["finding"]
     assert command("agree", output, "--metrics", "faithfulness").stdout.splitlines()[1] == "6 of 6 rows have a label"
     assert command("evaluate", output, "--metrics", "faithfulness").exit_code == 0
+
+
+def test_answers_that_failed_by_the_scores_that_a_tool_has_are_collected_with_the_worst(command, tmp_path, monkeypatch):
+    said = (("faithfulness", "fail", 0.4), ("completeness", "fail", None), ("context_adherence", "pass", 0.9))
+    scores = [StoredScore(metric=name, label=label, value=value, finding=f"of {name}") for name, label, value in said]
+    record = RagRecord(question="q", contexts=["c"], response="r", record_id="r-1", started_ns=1)
+    answers = [StoredAnswer(record=record, scores=scores), StoredAnswer(record=record, scores=scores[2:])]
+    monkeypatch.setattr(evaluate_command, "stored_answers", lambda *_, **__: iter(answers))
+
+    done = command("failures", "--from", "phoenix", "--project", "p", "-o", tmp_path / "failures.jsonl")
+
+    assert done.stdout == f"1 failing answer is in {tmp_path / 'failures.jsonl'}\n"
+    [row] = lines(tmp_path / "failures.jsonl")
+    assert {name: row[name] for name in ("record_id", "metric", "finding", "fails", "label", "cause")} == {
+        "record_id": "r-1",
+        "metric": "completeness",
+        "finding": "of completeness",
+        "fails": {"faithfulness": 0.4, "completeness": None},
+        "label": None,
+        "cause": None,
+    }
 
 
 @pytest.mark.parametrize(

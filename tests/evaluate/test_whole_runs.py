@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from whole_records import WholeRecords
+from whole_records import WholeRecords, steady
 
 WHOLE = WholeRecords(Path(__file__).with_name("whole_runs.json"))
 TOWER = ["The tower is 330 metres high. It opened in 1889.", "Trams run all night."]
@@ -29,7 +29,6 @@ ANSWERS = [  # model, label, question, contexts, answer
     ("large", "", "What of the fees?", HARBOUR, "I don't know."),
     ("small", "", "What of the fees?", HARBOUR, ""),
 ]
-CHANCE = re.compile(r"\d+(?:\.\d+)? (?:s|ms|rows/s)\b|in \d+(?:\.\d+)? seconds?|\d{4}-\d\d-\d\d[ T][\d:.+Z]*")
 
 
 @pytest.fixture
@@ -46,17 +45,7 @@ def tables(tmp_path, monkeypatch, write_jsonl):
 
 
 def told(text):
-    return [CHANCE.sub("...", line.rstrip()) for line in text.splitlines() if line.strip()]
-
-
-def steady(value):
-    """Without what a clock says, and with figures to the fourth place."""
-    if isinstance(value, dict):
-        timed = ("seconds", "started", "_ns", "record_id", "version", "created", "date", "written")
-        return {name: steady(part) for name, part in value.items() if not any(one in name for one in timed)}
-    if isinstance(value, list):
-        return list(map(steady, value))
-    return CHANCE.sub("...", value) if isinstance(value, str) else round(value, 4) if type(value) is float else value
+    return [steady(line.rstrip()) for line in text.splitlines() if line.strip()]
 
 
 RUNS = {

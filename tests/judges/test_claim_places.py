@@ -31,7 +31,7 @@ def test_a_claim_may_be_put_together_from_two_sentences():
 
 
 def test_a_claim_without_half_of_its_words_anywhere_stands_nowhere():
-    assert list(texts(["Gamma sends invoices by registered mail."])) == [(None, [])]
+    assert list(texts(["The bridge was painted grey by sailors."])) == [(None, [])]
 
 
 def test_places_are_of_the_text_as_it_is():

@@ -99,6 +99,12 @@ def test_every_name_is_documented(name):
     assert any(f"`{name}{end}" in DOCUMENTATION for end in ends)
 
 
+def test_every_name_that_is_documented_is_written():
+    documented = re.findall(r"`([a-z_]+\.[a-z_.]*[a-z])\.?[<`]", DOCUMENTATION)
+
+    assert [name for name in documented if f'"{name}' not in SOURCE] == []
+
+
 def test_every_reason_for_a_drop_is_documented():
     documentation = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
     missing = [reason for reason in get_args(DropReason) if f"`{reason}`" not in documentation]

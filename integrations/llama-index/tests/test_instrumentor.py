@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.metadata
+import pickle
 
 import pytest
 from captures import CollectingSink
 from li_programs import QUESTION, engine
+from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index_instrumentation import get_dispatcher
 
 from ragspan.defaults import set_default_engine
@@ -39,6 +42,22 @@ def test_a_handler_of_the_same_sink_goes_on_when_the_instrumentor_leaves(sink, i
 
     assert questions(sink) == [QUESTION]
     handler.detach()
+
+
+def test_a_handler_stands_in_a_callback_manager_and_is_copied_and_pickled_with_it(sink, no_engine_yet):
+    own, default = RagspanCallbackHandler(sink), RagspanCallbackHandler()
+    manager = CallbackManager([own, default])
+    with manager.as_trace("query"), manager.event(CBEventType.QUERY) as event:
+        event.on_end()
+
+    assert all(copy.copy(one) is copy.deepcopy(one) is one for one in (own, default))
+    of_own, of_default = pickle.loads(pickle.dumps(manager.handlers))
+    engine().query(QUESTION)
+    assert len(sink.take()) == 1
+    CallbackManager([of_own]).on_event_start(CBEventType.QUERY)
+    for one in (of_own, of_default, own, default):
+        assert one.open_spans == 0
+        one.detach()
 
 
 def test_it_is_found_by_opentelemetry_instrument():

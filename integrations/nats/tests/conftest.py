@@ -6,6 +6,7 @@ import os
 
 import hypothesis
 import pytest
+from commands import run_worker  # noqa: F401 - a fixture
 from servers.broker import Broker
 from servers.otlp import FleetBackend
 from worker_process import start_worker

@@ -75,10 +75,6 @@ class FleetWorker:
 
         return until(checked, what=f"{what}\n{self.log}", patience=PATIENCE)
 
-    def until_it_says(self, words):
-        """Wait until its log holds these words."""
-        self.until(lambda: words in self.log, what=words)
-
     def ends(self, number=signal.SIGTERM):
         """Ask it to end; its exit status."""
         self.send(number)

@@ -28,6 +28,11 @@ def test_a_worker_reads_the_record_and_headers_are_plain_text(text, length):
         assert re.fullmatch(r"[\x20-\x7e]+", value)
 
 
+def test_the_headers_are_those_of_a_message_that_nats_knows_and_of_gzip():
+    assert message_of(a_record()).headers == {"Nats-Msg-Id": "r-1"}
+    assert message_of(a_record(response="x" * 10_000)).headers == {"Nats-Msg-Id": "r-1", "Content-Encoding": "gzip"}
+
+
 def test_the_largest_record_is_read_and_a_larger_one_is_not_written():
     room = MAX_JSON - len(a_record(response="x").to_json()) + 1
     largest = a_record(response="x" * room)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from submitted import a_record, submit
 from waiting import until
-from worker_process import start_worker
 
 from ragspan_nats import BrokerAccess
 from ragspan_nats.settings import Stream
@@ -36,32 +35,21 @@ def broker(make_broker):
     return made
 
 
-@pytest.fixture
-def start_worker_of(tmp_path, backend):
-    """Starts a worker that signs in as `worker`."""
-    started = []
-
-    def start(broker):
-        inbox = {"RAGSPAN_NATS_INBOX_PREFIX": "_INBOX_worker", "OTEL_EXPORTER_OTLP_ENDPOINT": backend.url}
-        log = tmp_path / "worker.log"
-        started.append(start_worker(broker, log, "--broker", url_of(broker, "worker"), PYTHONUNBUFFERED="1", **inbox))
-        return started[-1]
-
-    yield start
-    for worker in started:
-        worker.kill()
-
-
 @pytest.mark.slow
-def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, start_worker_of, backend, make_sink):
-    worker = start_worker_of(broker)
-    until(lambda: broker.stream(STREAM.name), what="the worker to make the streams", patience=60)
-    submit(make_sink(access(broker, "application")), a_record())
-    worker.until(lambda: backend.records() == {"r-1"}, what="a scored record")
-    broker.publish(STREAM.records, b"poison")
-    worker.until(lambda: broker.stream(STREAM.dead_stream).messages == 1, what="a dead letter")
+def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, run_worker, backend, make_sink, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_NATS_INBOX_PREFIX", "_INBOX_worker")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.url)
 
-    worker.until(lambda: broker.stream(STREAM.name).messages == 0, what="an empty stream")
-    assert worker.ends() == 0
+    def use(log):
+        until(lambda: broker.stream(STREAM.name), what="the worker to make the streams")
+        submit(make_sink(access(broker, "application")), a_record())
+        broker.publish(STREAM.records, b"poison")
+        until(lambda: broker.stream(STREAM.dead_stream).messages == 1, what="a dead letter")
+        until(lambda: broker.stream(STREAM.name).messages == 0, what="an empty stream")
+
+    code, said = run_worker("--broker", url_of(broker, "worker"), use=use)
+
+    assert (code, said.splitlines()[-1]) == (0, "ragspan worker: 1 record scored, 0 given back, 1 put aside")
+    assert backend.records() == {"r-1"}
     assert "Violation" not in broker.log
-    assert "could not" not in worker.log

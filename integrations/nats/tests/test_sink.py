@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 from submitted import FakeCapture, a_record, records, stored_ids, stored_records, submit
@@ -11,9 +12,11 @@ from waiting import PATIENCE, until
 from ragspan import ConfigurationError
 from ragspan.engine import EngineStats
 from ragspan.messages import Message
-from ragspan.records import Generation, SpanAnchor
+from ragspan.records import Generation, Reranking, RetrievedContext, SpanAnchor
 from ragspan_nats import NatsSink
 from ragspan_nats.message import MESSAGE_ID
+
+DOCUMENTS = (RetrievedContext(text="Quibble", id="d1"),)
 
 
 def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_sink):
@@ -32,13 +35,17 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
 @pytest.mark.parametrize("content", ["true", "false"])
 def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink, monkeypatch, content):
     monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", content)
-    prompt = (Message(role="user", text="Quezzle"),)
-    record = a_record(generations=(Generation(model="m", provider=None, started_ns=1, ended_ns=2, prompt=prompt),))
-    sink = make_sink(broker)
-    submit(sink, record)
+    times = {"started_ns": 1, "ended_ns": 2}
+    model = Generation(model="m", provider=None, prompt=(Message(role="user", text="Quezzle"),), **times)
+    ranking = Reranking(name="r", query="Quezzle", given=DOCUMENTS, contexts=DOCUMENTS, **times)
+    record = a_record(generations=(model,), rerankings=(ranking,))
+    submit(make_sink(broker), record)
 
-    (stored,) = stored_records(broker)
-    assert stored.generations[0].prompt == (prompt if content == "true" else ())
+    if content == "false":
+        bare = (replace(DOCUMENTS[0], text=""),)
+        ranking = replace(ranking, query=None, given=bare, contexts=bare)
+        record = replace(record, generations=(replace(model, prompt=()),), rerankings=(ranking,))
+    assert stored_records(broker) == [record]
 
 
 def test_a_record_that_is_submitted_twice_is_in_the_stream_once(broker, make_sink):

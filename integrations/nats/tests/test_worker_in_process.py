@@ -43,8 +43,9 @@ def run(broker, backend, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
     started = []
 
-    def start(**settings):
-        settings, options = Settings(metrics=ONE_METRIC, **settings), WorkerOptions(drain_timeout=0.0)
+    def start(judge, **options):
+        asked = {"judge": "openai:judge", "judge_api_key": "key", "judge_base_url": judge.base_url}
+        settings, options = Settings(metrics=ONE_METRIC, **asked), WorkerOptions(drain_timeout=0.0, **options)
         worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, stream=STREAM)
         worker.loop = loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
@@ -71,7 +72,7 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
     broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
     broker.publish(STREAM.records, b"no record")
     publish(broker, a_record(1))
-    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+    worker = run(judge)
     until(lambda: worker.stats().dead_lettered and judge.asked, what="an end", patience=60)
     assert worker.stats() == WorkerStats(ready=True, in_flight=1, dead_lettered={"invalid_record": 1})
     assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 1)]
@@ -82,3 +83,37 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
         ({"ragspan.result": "acknowledged"}, 1),
         ({"ragspan.result": "dead_lettered", "ragspan.reason": "invalid_record"}, 1),
     ]
+
+
+def test_what_a_worker_has_in_hand_when_it_is_stopped_another_scores_at_once(run, broker, backend, judge):
+    judge.hold_all()
+    publish(broker, a_record(1))
+    worker = run(judge)
+    until(lambda: judge.asked, what="a question")
+    run.stop_all()
+    worker.thread.join(60)
+
+    assert worker.stats() == WorkerStats(nacked={"stopped": 1})
+    judge.release()
+    other = run(judge)
+    until(lambda: other.stats().acknowledged, what="the other worker's score")
+    assert [(one.record, one.delivery) for one in backend.answers()] == [("record-1", 2)]
+
+
+def test_a_record_that_no_delivery_brought_a_score_is_a_dead_letter_with_what_is_known_of_it(
+    run, broker, judge, caplog
+):
+    judge.status = 401
+    publish(broker, a_record(1))
+    worker = run(judge, max_deliveries=1)
+    until(lambda: worker.stats().dead_lettered, what="a dead letter")
+
+    assert worker.stats() == WorkerStats(ready=True, dead_lettered={"judge_outage": 1})
+    (letter,) = broker.messages(STREAM.dead_stream)
+    assert {name: text for name, text in letter.headers.items() if name.startswith("Ragspan-")} == {
+        "Ragspan-Record": "record-1",
+        "Ragspan-Reason": "judge_outage",
+        "Ragspan-Detail": "1 of 1 metrics failed: AuthenticationError",
+        "Ragspan-Deliveries": "1",
+    }
+    assert caplog.messages[-1] == "a record was dead_lettered: judge_outage"

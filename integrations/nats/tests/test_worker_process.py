@@ -1,36 +1,39 @@
-"""`ragspan worker` as a process."""
+"""What `ragspan worker` says, and what comes out of it."""
 
 from __future__ import annotations
 
+import re
 import signal
 
-import pytest
+from waiting import until
 from worker_parts import SpanMaker, a_record, ids_of
 from worker_process import is_empty, publish
 
-pytestmark = pytest.mark.slow
 
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_worker_says_what_it_does_and_what_it_has_done(broker, make_worker, backend, number):
+def test_a_worker_says_what_it_does_and_what_it_has_done(broker, run_worker, backend, monkeypatch):
+    for name, value in {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": backend.url,
+        "RAGSPAN_METRICS": "context_adherence",
+        "RAGSPAN_CONCURRENCY": "5",
+        "RAGSPAN_JUDGING": "thread",
+    }.items():
+        monkeypatch.setenv(name, value)
     publish(broker, a_record("one"), a_record("two"))
-    worker = make_worker(
-        "--metrics",
-        "completeness,faithfulness",
-        "--concurrency=3",
-        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-        RAGSPAN_METRICS="context_adherence",
-        RAGSPAN_CONCURRENCY="5",
+
+    code, said = run_worker(
+        *("--broker", broker.url, "--health", "127.0.0.1:0"),
+        *("--metrics", "completeness,faithfulness", "--concurrency=3"),
+        use=lambda log: until(lambda: is_empty(broker), what="an empty stream"),
+        number=signal.SIGINT,
     )
 
-    worker.until(lambda: is_empty(broker), what="an empty stream")
-    assert worker.ends(number) == 0
-
-    first, *_, last = worker.log.splitlines()
-    assert first.startswith(
-        f"ragspan worker: records of stream ragspan at 127.0.0.1:{broker.port}, 3 at a time, completeness, faithfulness by overlap"
-    )
-    assert last == "ragspan worker: 2 records scored, 0 given back, 0 put aside"
+    assert code == 0
+    page = re.search(r"http://127.0.0.1:\d+/healthz", said)[0]
+    what = "3 at a time, completeness, faithfulness by overlap"
+    assert said.splitlines() == [
+        f"ragspan worker: records of stream ragspan at 127.0.0.1:{broker.port}, {what}; health at {page}",
+        "ragspan worker: 2 records scored, 0 given back, 0 put aside",
+    ]
     answers = {span.record: span for span in backend.answers()}
     assert set(answers) == {"one", "two"}
     for span in answers.values():

@@ -9,14 +9,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+from commands import run_worker  # noqa: F401 - a fixture
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
+from recorded_spans import SEEN, WHOLE
 
 from ragspan.testing import RecordingSink
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
 
 SCOPE = "openinference.instrumentation.langchain"
+
+
+@pytest.fixture(autouse=True)
+def whole_records(request):
+    """Compares what records hold besides what a test looks at."""
+    with WHOLE.compared(request, SEEN, without=()):
+        yield
 
 
 def attribute(name, value):

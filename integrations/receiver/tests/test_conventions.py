@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_spans import ANSWER, PASSAGES, QUESTION, load
+from recorded_spans import ANSWER, PASSAGES, QUESTION, load, records_of
 
 from ragspan.records import RagRecord
-from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
 RECORDED = {
@@ -136,6 +135,7 @@ MODEL = span(
     gen_ai__response__finish_reasons=["stop"],
     gen_ai__input__messages=json.dumps([ASKED]),
     gen_ai__output__messages=json.dumps([SAID]),
+    gen_ai__system_instructions=json.dumps([{"type": "text", "content": "Be brief."}]),
 )
 
 
@@ -150,6 +150,13 @@ def test_agent_with_search_and_model_is_an_answer() -> None:
     assert (search.data_source_id, search.contexts[0].id) == ("handbook", "p0")
     (model,) = record.generations
     assert (model.model, model.provider, model.finish_reason) == ("gpt-5", "openai", "stop")
+
+
+def test_documents_beside_a_message_are_its_contexts() -> None:
+    asked = {**message("user", QUESTION), "additional_kwargs": {"documents": [{"text": PASSAGES[1]}]}}
+    model = replace(MODEL, attributes={**MODEL.attributes, "gen_ai.input.messages": json.dumps([asked])})
+
+    assert texts(only([AGENT, SEARCH, model])) == [PASSAGES[1]]
 
 
 def test_messages_may_be_in_an_event() -> None:

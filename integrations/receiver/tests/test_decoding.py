@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from ragspan_receiver.receiver import MAX_BODY
-from ragspan_receiver.spans import RefusedError, batch_of, decoded
+from ragspan_receiver.spans import RefusedError, SpanEvent, TracedSpan, batch_of, decoded
 
 TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), b"a parent"
 
@@ -24,37 +24,42 @@ def spans_of(request):
 
 
 def test_a_span_is_plain_data(span, request_with):
-    one = span(
-        TRACE,
-        SPAN,
-        PARENT,
-        {
-            "llm.model_name": "m",
-            "a": True,
-            "b": 3,
-            "c": 0.5,
-            "d": b"x",
-            "e": ["y", 1],
-            "f": {"g": {"h": "i"}},
-            "j": None,
-        },
-        start_time_unix_nano=2**64 - 1,
-        end_time_unix_nano=0,
-        trace_state="k=v",
-    )
-    one.events.add(name="exception", time_unix_nano=6)
+    attributes = {"llm.model_name": "m", "a": True, "b": 3, "c": 0.5, "d": b"x", "e": ["y", 1], "f": {"g": {"h": "i"}}}
+    times = {"start_time_unix_nano": 2**64 - 1, "end_time_unix_nano": 0}
+    one = span(TRACE, SPAN, PARENT, {**attributes, "j": None}, **times, trace_state="k=v")
+    one.events.add(name="exception", time_unix_nano=6).attributes.extend(one.attributes[1:2])
     one.status.code, one.status.message = 2, "no"
 
-    (read,) = spans_of(request_with(one, service="shop"))
+    assert spans_of(request_with(one, service="shop")) == [
+        TracedSpan(
+            trace_id=TRACE.hex(),
+            span_id=SPAN.hex(),
+            parent_id=PARENT.hex(),
+            name="work",
+            start_ns=2**64 - 1,
+            end_ns=0,
+            attributes={**attributes, "j": None},
+            events=[SpanEvent(name="exception", time_ns=6, attributes={"a": True})],
+            status_error=True,
+            status_message="no",
+            scope="openinference.instrumentation.langchain",
+            trace_state="k=v",
+        )
+    ]
 
-    assert (read.trace_id, read.span_id, read.parent_id) == (TRACE.hex(), SPAN.hex(), PARENT.hex())
-    assert (read.name, read.start_ns, read.end_ns, read.trace_state) == ("work", 2**64 - 1, 0, "k=v")
-    assert read.attributes == {
-        "llm.model_name": "m", "a": True, "b": 3, "c": 0.5, "d": b"x", "e": ["y", 1], "f": {"g": {"h": "i"}}, "j": None,
-    }  # fmt: skip
-    assert [(event.name, event.time_ns) for event in read.events] == [("exception", 6)]
-    assert (read.status_error, read.status_message) == (True, "no")
-    assert read.scope == "openinference.instrumentation.langchain"
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [
+        *((name, True) for name in ("openinference.span.kind", "llm.request.type", "gen_ai.tool.name")),
+        *((name, True) for name in ("traceloop.span.kind", "ai.operationId", "langfuse.observation.type")),
+        *(("gcp.vertex.agent.event_id", True), ("http.request.method", False)),
+    ],
+)
+def test_attributes_are_kept_where_one_has_a_name_of_a_convention(span, request_with, name, is_read):
+    [read] = spans_of(request_with(span(TRACE, attributes={name: "x"}), scope="s" * 300))
+
+    assert (read.attributes, read.scope, read.parent_id) == ({name: "x"} if is_read else {}, "s" * 200, None)
 
 
 def test_json_holds_the_same_as_protobuf(span, request_with):

@@ -25,6 +25,8 @@ from ragspan_receiver.traces import BufferLimits
 TRACE = bytes(range(1, 17))
 QUICK = BufferLimits(quiet=0.05, deadline=0.1)
 SLOW = BufferLimits()
+LARGE = taking.MAX_BODY + 1
+KINDS = "the content type is application/x-protobuf or application/json"
 
 
 def status_in(response):
@@ -87,25 +89,31 @@ async def test_spans_that_are_rejected_are_counted_in_the_answer(serving, answer
 
 
 @pytest.mark.parametrize(
-    ("content", "headers", "code"),
+    ("content", "headers", "code", "message"),
     [
-        (b"hello", PROTOBUF, 400),
-        (b"hello", {**PROTOBUF, "content-encoding": "gzip"}, 400),
-        (b"", {"content-type": "text/plain"}, 415),
-        (b"", {}, 415),
-        (b"", {**PROTOBUF, "content-encoding": "br"}, 415),
-        (bytes(taking.MAX_BODY + 1), PROTOBUF, 413),
-        (gzip.compress(bytes(taking.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
+        (b"hello", PROTOBUF, 400, "the body is not an ExportTraceServiceRequest"),
+        (b"hello", {**PROTOBUF, "content-encoding": "gzip"}, 400, "the body is not packed as it says"),
+        (b"", {"content-type": "text/plain"}, 415, KINDS),
+        (b"", {}, 415, KINDS),
+        (b"", {**PROTOBUF, "content-encoding": "br"}, 415, "the content encoding is gzip, deflate or none"),
+        (bytes(LARGE), PROTOBUF, 413, "a body may have 16777216 bytes"),
+        (
+            gzip.compress(bytes(LARGE)),
+            {**PROTOBUF, "content-encoding": "gzip"},
+            413,
+            "this body may unpack to 16777216 bytes",
+        ),
     ],
     ids=["no protobuf", "no gzip", "text", "no type", "brotli", "too large", "bomb"],
 )
-async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, content, headers, code):
+async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, content, headers, code, message):
     async with serving(SLOW) as served:
         response = await post(served, content, headers)
 
-        assert response.status_code == code
-        assert status_in(response).message
+        assert (response.status_code, status_in(response).message) == (code, message)
         assert (await post(served, b"")).status_code == 200  # and it goes on
+        served.address += "/elsewhere"
+        assert status_in(await post(served, b"")).message == "there are POST /v1/traces, /healthz and /readyz"
 
 
 async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(

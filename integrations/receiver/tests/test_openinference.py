@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_spans import ANSWER, PASSAGES, QUESTION, load
+from recorded_spans import ANSWER, PASSAGES, QUESTION, load, records_of
 
 from ragspan.records import RagRecord
-from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import TracedSpan
 
 

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from recorded_spans import records_of
 
 from ragspan.records import RagRecord
-from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
 CELLO = "The cello has four strings and is played sitting down on a chair."

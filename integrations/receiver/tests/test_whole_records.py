@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded_spans import FOLDER, load
-from whole_records import WholeRecords
+from recorded_spans import FOLDER, WHOLE, load
 
 from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import TracedSpan
 
-WHOLE = WholeRecords(Path(__file__).with_name("whole_records.json"))
 NAMES = sorted(file.stem for file in FOLDER.glob("*.json"))
 
 

@@ -1,15 +1,13 @@
-"""`ragspan worker --otlp` as users run it: real traces in, scores out to another receiver of OTLP."""
+"""`ragspan worker --otlp`: real traces in, scores out to another receiver of OTLP."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from fleet_processes import FleetWorker
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -25,8 +23,6 @@ from ragspan import RagRecord
 from ragspan.cli import app
 from ragspan_nats.message import json_in
 
-pytestmark = pytest.mark.slow
-
 DOCUMENT = "The workshop opens at nine on weekdays and at ten on Saturdays."
 QUESTION, RESPONSE = "When does the workshop open?", "The workshop opens at nine on weekdays."
 
@@ -36,33 +32,6 @@ def backend():
     """A tracing tool."""
     with FleetBackend() as backend:
         yield backend
-
-
-@pytest.fixture
-def worker(backend, tmp_path):
-    """Starts processes with the command, which receive OTLP over HTTP at any port."""
-    started = []
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
-    usual = {"NO_PROXY": "*", "OTEL_BSP_SCHEDULE_DELAY": "100", "OTEL_EXPORTER_OTLP_ENDPOINT": backend.url}
-
-    def start(*arguments, **environment):
-        made = FleetWorker(
-            "receiver",
-            arguments=["--otlp", "127.0.0.1:0", *arguments],
-            environment={**inherited, **usual, **environment},
-            log=tmp_path / "worker.log",
-        )
-        started.append(made)
-        made.until_it_says("answers are")
-        return made
-
-    yield start
-    for one in started:
-        one.kill()
-
-
-def address_in(log, pattern=r"http://\S+/v1/traces"):
-    return re.search(pattern, log)[0]
 
 
 def ask(*exporters):
@@ -103,27 +72,49 @@ def assert_scored(backend, context):
         assert span.scores
 
 
-def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, worker):
-    running = worker("--quiet", "0.2")
-
-    context = ask(OTLPSpanExporter(address_in(running.log)))
-
-    assert_scored(backend, context)
-    assert running.ends() == 0
-    assert "1 trace, 1 answer in it" in running.log
+def ready_address(log):
+    """Where it takes spans over HTTP, once it does."""
+    return until(lambda: re.search(r"http://\S+/v1/traces", log()), what="its address")[0]
 
 
-def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
+def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, run_worker, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.url)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+    def use(log):
+        context = ask(OTLPSpanExporter(ready_address(log)))
+        assert_scored(backend, context)
+
+    code, said = run_worker("--otlp", "127.0.0.1:0", "--quiet", "0.05", use=use)
+
+    assert code == 0
+    address = re.search(r"http://127.0.0.1:\d+/v1/traces", said)[0]
+    assert said.splitlines() == [
+        f"ragspan worker: OTLP at {address}; answers are scored by overlap: context_adherence, faithfulness",
+        "ragspan worker: 1 trace, 1 answer in it",
+    ]
+
+
+def test_with_a_sink_the_fleet_gets_the_records(run_worker, tmp_path, monkeypatch):
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    contexts = []
     with Broker(tmp_path) as broker:
-        running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
-        context = ask(OTLPSpanExporter(address_in(running.log)))
-        assert running.ends() == 0
+        monkeypatch.setenv("RAGSPAN_SINK", broker.url)
+        code, said = run_worker(
+            *("--otlp", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0", "--quiet", "0.05"),
+            use=lambda log: contexts.append(ask(OTLPSpanExporter(ready_address(log)))),
+        )
         (message,) = broker.messages("ragspan")
 
+    assert (code, re.sub(r":\d+", ":PORT", said.splitlines()[0])) == (
+        0,
+        "ragspan worker: OTLP at http://127.0.0.1:PORT/v1/traces and 127.0.0.1:PORT; answers are for the fleet",
+    )
     record = RagRecord.from_json(json_in(message.payload, message.headers))
     assert (record.question, record.response) == (QUESTION, RESPONSE)
     assert [one.text for one in record.contexts] == [DOCUMENT]
-    assert (record.parent.trace_id, record.parent.span_id) == (context.trace_id, context.span_id)
+    assert (record.parent.trace_id, record.parent.span_id) == (contexts[0].trace_id, contexts[0].span_id)
 
 
 def bodies(number, size):
@@ -147,34 +138,33 @@ def sent(url, body):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("requests_before_the_end", [4, 40])
 def test_every_answer_that_was_taken_is_in_the_stream_or_counted_though_it_is_stopped_meanwhile(
-    worker, tmp_path, requests_before_the_end
+    run_worker, tmp_path, monkeypatch, requests_before_the_end
 ):
     """More than the sink's queue holds comes in a burst; whoever is refused may try again elsewhere."""
-    broker = Broker(tmp_path)
-    broker.start()
-    try:
-        running = worker("--quiet", "0.5", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
-        url = address_in(running.log)
-        made = list(bodies(40, 100))
-        with ThreadPoolExecutor(4) as senders:
-            begun = [senders.submit(sent, url, body) for body in made[:requests_before_the_end]]
-            begun[requests_before_the_end // 2].result()
-            stopping = senders.submit(running.ends)
-            begun += [senders.submit(sent, url, body) for body in made[requests_before_the_end:]]
-            assert stopping.result() == 0
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    with Broker(tmp_path) as broker, ThreadPoolExecutor(4) as senders:
+        monkeypatch.setenv("RAGSPAN_SINK", broker.url)
+        begun = []
+
+        def use(log):
+            url = ready_address(log)
+            begun.extend(senders.submit(sent, url, body) for body in bodies(40, 100))
+            for one in begun[: requests_before_the_end // 2]:
+                one.result()
+
+        code, said = run_worker("--otlp", "127.0.0.1:0", "--quiet", "0.5", use=use)
         statuses = Counter(one.result() for one in begun)
         stored = broker.stream("ragspan").messages
-    finally:
-        broker.kill()
 
-    assert set(statuses) <= {200, 503, None}
-    not_read = sum(map(int, re.findall(r"(\d+) traces? not read in time", running.log)))
+    assert (code, set(statuses) <= {200, 503, None}) == (0, True)
+    not_read = sum(map(int, re.findall(r"(\d+) traces? not read in time", said)))
     assert 0 < stored == 100 * statuses[200] - not_read
-    assert re.search(rf"\b{statuses[503]} requests? refused", running.log) or not statuses[503]
-    assert "dropped" not in running.log
+    assert re.search(rf"\b{statuses[503]} requests? refused", said) or not statuses[503]
+    assert "dropped" not in said
 
 
 OTLP = {"OTEL_TRACES_EXPORTER": "otlp"}

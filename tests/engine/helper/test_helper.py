@@ -18,10 +18,7 @@ from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, 
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord, RetrievedContext
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system does not tell when a process ends"),
-]
+pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system does not tell when a process ends")
 LOCK = threading.Lock()
 
 
@@ -96,6 +93,7 @@ def test_what_does_not_pickle_is_scored_in_a_thread_and_that_is_logged_once(engi
 # Deaths
 
 
+@pytest.mark.slow
 def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, blockade, helper_of):
     engine, emitter = engine_of(concurrency=8)
     questions = [blockade.question, *(f"tell_process {number}" for number in range(20))]
@@ -112,6 +110,7 @@ def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, bl
     assert helper_of(engine) != killed
 
 
+@pytest.mark.slow
 def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored_by_the_next(engine_of, explanations):
     """None of it runs in the application, which it would end."""
     engine, emitter = engine_of(concurrency=8)
@@ -125,6 +124,7 @@ def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored_by_
     assert engine.stats().errors == {"metric": 1, "helper": 2}
 
 
+@pytest.mark.slow
 def test_a_helper_that_answers_nothing_is_killed_and_replaced(
     fakes, engine_of, explanations, helper_of, stopped, monkeypatch
 ):
@@ -140,6 +140,7 @@ def test_a_helper_that_answers_nothing_is_killed_and_replaced(
     assert helper_of(engine) != hung
 
 
+@pytest.mark.slow
 def test_a_helper_that_was_idle_for_long_is_not_killed_over_one_slow_record(
     engine_of, explanations, blockade, helper_of, monkeypatch
 ):
@@ -186,6 +187,7 @@ ASKING = """
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_the_applications_is_run_or_imported_there(start, tmp_path):
     """Neither its main module, nor its `sitecustomize`, nor what lies about in the working folder."""
     instrumenting, working = tmp_path / "instrumenting", tmp_path / "working"
@@ -202,6 +204,7 @@ def test_nothing_of_the_applications_is_run_or_imported_there(start, tmp_path):
     assert len(lines) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["threading.Event().wait()", "os._exit(0)", "engine.shutdown(20)"])
 def test_the_helper_ends_with_the_application(start, watch, ending):
     application = start(ASKING.format("tell_process", ending))
@@ -212,6 +215,7 @@ def test_the_helper_ends_with_the_application(start, watch, ending):
     assert helper.ends()
 
 
+@pytest.mark.slow
 def test_it_has_no_descriptor_of_the_applications_and_leaves_none_and_no_zombie(start):
     """A server's listening socket would stay bound for as long as the helper lives."""
     application = start("""
@@ -236,6 +240,7 @@ def test_it_has_no_descriptor_of_the_applications_and_leaves_none_and_no_zombie(
     assert application.rest()[1:] == ["False", "True", "no child"]
 
 
+@pytest.mark.slow
 def test_a_fork_in_mid_work_has_a_helper_of_its_own(fakes, make_engine, obedient, in_child, blockade, helper_of):
     emitter = fakes.ListEmitter()
     engine = make_engine(obedient.Obeying(), emitters=[emitter])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import astuple
+from pathlib import Path
 
 import pytest
+from whole_records import WholeRecords, steady
 
 from ragspan import RagRecord, Score
 from ragspan.evaluate.evaluation import Evaluation
-from ragspan.evaluate.report import write_report
+from ragspan.evaluate.report import signs_of, write_report
 from ragspan.evaluate.rows import EvaluatedRow
+
+WHOLE = WholeRecords(Path(__file__).with_name("whole_pages.json"))
 
 
 @pytest.fixture
@@ -30,8 +35,9 @@ def answered():
 
 
 @pytest.fixture
-def evaluation_of():
-    """What evaluating a table with these rows gives."""
+def evaluation_of(request):
+    """What evaluating a table with these rows gives; the signs of risk in it are in a file, too."""
+    made = []
 
     def make(rows, *, by=(), **more):
         rows = list(rows)
@@ -39,19 +45,27 @@ def evaluation_of():
         evaluation = Evaluation(metrics=metrics, by=by, all_rows=lambda: iter(rows), **more)
         for row in rows:
             evaluation.add(row)
+        made.append(evaluation)
         return evaluation
 
-    return make
+    yield make
+    signs = steady(json.loads(json.dumps([[astuple(sign) for sign in signs_of(one)] for one in made])))
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name} signs", signs)
+    assert found == known
 
 
 @pytest.fixture
-def page_of(tmp_path):
-    """The source of the page of an evaluation, and the data in it."""
+def page_of(tmp_path, request):
+    """The source of the page of an evaluation, and the data in it, which is in a file, too."""
+    pages = []
 
     def make(evaluation, **more):
         write_report(evaluation, tmp_path / "report.html", **more)
         source = (tmp_path / "report.html").read_text(encoding="utf-8")
         (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', source, re.DOTALL)
+        pages.append(steady(json.loads(data)))
         return source, json.loads(data)
 
-    return make
+    yield make
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name}", pages)
+    assert found == known

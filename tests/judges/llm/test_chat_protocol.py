@@ -35,12 +35,16 @@ def test_a_choice_without_a_reply_says_why(about, problem):
     assert (completion.text, completion.problem) == ("", problem)
 
 
-@pytest.mark.parametrize(("reply", "outage"), [({}, True), ({"promptFeedback": {"blockReason": "SAFETY"}}, False)])
+FILTERED = {"promptFeedback": {"blockReason": "SAFETY"}, "usage": {"prompt_tokens": 9}}
+
+
+@pytest.mark.parametrize(("reply", "outage"), [({}, True), (FILTERED, False)])
 def test_a_reply_without_choices_is_an_outage_unless_a_filter_took_the_prompt(reply, outage):
     with pytest.raises(JudgeError) as failure:
         read_completions(reply)
 
-    assert failure.value.outage is outage
+    usage = failure.value.usage
+    assert (failure.value.outage, usage and usage.input_tokens) == (outage, None if outage else 9)
 
 
 @pytest.mark.parametrize(

@@ -233,13 +233,14 @@ async def test_votes_that_stay_unreadable_are_not_left_out_but_for_few_of_many(
     scripted, vote, super_bowl, votes, unreadable, is_answer
 ):
     first = [vote()] * (votes - unreadable) + [vote("maybe")] * unreadable
-    judge, _ = scripted(first, *[[vote("maybe")]] * unreadable)
+    judge, client = scripted(first, *[[vote("maybe")]] * unreadable)
 
     if is_answer:
         assert len(await judge.vote_adherence(super_bowl, votes)) == votes - unreadable
     else:
         with pytest.raises(JudgeError, match=f"{unreadable} of {votes} replies could not be read"):
             await judge.vote_adherence(super_bowl, votes)
+    assert len(client.requests) == 1 + unreadable
 
 
 async def test_a_judge_of_which_a_quarter_of_the_votes_cannot_be_read_at_once_has_none(scripted, vote, super_bowl):

@@ -1,5 +1,7 @@
 """What the screen says of answers of many kinds, to the fourth place: `figures.jsonl` has contexts, answers and the figures.
 
+Of some of the answers it says too what a person says of them: they are right, not right, or wrong.
+
 After a change that is meant: `python tests/judges/screen/test_figures.py`, and read the difference.
 """
 
@@ -16,6 +18,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
 
 EXPECTED = Path(__file__).with_name("figures.jsonl")
+LABELS = {"right": {"pass", None}, "not right": {"fail", None}, "wrong": {"fail"}}
 GROUPS = list(map(json.loads, EXPECTED.read_text("utf-8").splitlines()))
 
 
@@ -57,15 +60,19 @@ async def figures(contexts, question, response):
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group["contexts"][0][:40] if group["contexts"] else "none")
 async def test_the_figures_are_those_that_were_read(group):
-    for question, response, expected in group["answers"]:
-        assert (response, await figures(group["contexts"], question, response)) == (response, expected)
+    for question, response, expected, *is_right in group["answers"]:
+        found = await figures(group["contexts"], question, response)
+        assert (response, found) == (response, expected)
+        grounded, unsure, *_ = found["whole"] if isinstance(found["whole"], list) else (None, True)
+        label = None if unsure else "pass" if grounded else "fail"
+        assert all(label in LABELS[one] for one in is_right), response
 
 
 def as_lines(groups):
     for group in groups:
         answers = [
-            [question, response, asyncio.run(figures(group["contexts"], question, response))]
-            for question, response, *_ in group["answers"]
+            [question, response, asyncio.run(figures(group["contexts"], question, response)), *is_right]
+            for question, response, _, *is_right in group["answers"]
         ]
         yield json.dumps({"contexts": group["contexts"], "answers": answers}, ensure_ascii=False) + "\n"
 

@@ -30,120 +30,12 @@ async def adherence(response, *contexts, question=""):
     return await ContextAdherence(OverlapJudge(), polls=1).score(record)
 
 
-FINDINGS = [  # the context, the response, and what the explanation quotes of both
-    (PUMP, "The motor is covered for 48 months.", "48 months", "36 months"),
-    (PUMP, "Claims are decided within twelve working days.", "twelve working", "ten working"),
-    (PUMP, "The pump was sold to 17,000 customers.", "17,000 customers", "stands in no context"),
-    (PUMP, "The warranty is not void if the pump has run dry.", "warranty is not void", "warranty is void"),
-    (PUMP, "The pump is serviced by technicians of Grundfos.", "Grundfos", "stands in no context"),
-    ("Write to help@acme.example.", "Write to sales@acme.example.", "sales@acme.example", "help@acme.example"),
-    ("Reset it at id.acme.example.", "Reset it at login.acme.example.", "login.acme.example", "id.acme.example"),
-    ("The pump weighs 30 kilograms.", "The pump weighs 30 kilometres.", "30 kilometres", "30 kilograms"),
-    ("Engineers deliver improvements.", "The improvements were made by Edi.", "Edi", "stands in no context"),
-    ("The castle was founded earlier than the village.", "The village was founded earlier than the castle.", "earlier than the castle", "earlier than the village"),
-    ("Northwind sold its hardware division to Fabrikam.", "Fabrikam sold its hardware division to Northwind.", "Fabrikam sold", "Northwind sold"),
-    ("Trains are faster than buses in the city.", "Trains are slower than buses in the city.", "slower than buses", "faster than buses"),
-    ("The night train runs from Vienna to Rome.", "The night train goes from Rome to Vienna.", "from Rome to Vienna", "from Vienna to Rome"),
-    ("A certificate is optional for visitors.", "A certificate is mandatory for visitors.", "mandatory", "optional"),
-    ("Interest rates were raised by the central bank in May.", "Interest rates were lowered by the central bank in May.", "lowered", "raised"),
-    ("The committee failed to agree on Monday.", "The committee agreed on Monday.", "committee agreed", "failed to agree"),
-    ("The snack is free of gluten and nuts.", "The snack contains gluten and nuts.", "contains gluten", "free of gluten"),
-    ("It was signed on 7 February 1992 in Maastricht.", "It was signed on 7 March 1992 in Maastricht.", "March", "February"),
-    ("It was signed on 7 February 1992 in Maastricht.", "It was signed on 07/03/1993 in Maastricht.", "1993", "1992"),
-    ("The office is open Mon-Fri from 9 to 18.", "The office is open on Saturday.", "Saturday", "Mon"),
-    ("Water boils at 100 degrees Celsius.", "Water boils at 100 °F.", "100 °F", "100 degrees Celsius"),
-    ("The film about pumps lasts 60 minutes.", "The film about pumps lasts 64 minutes.", "64 minutes", "60 minutes"),
-    ('{"name": "Blue Door", "OutdoorSeating": false}', "Blue Door has outdoor seating.", "Blue Door has outdoor seating", "Outdoor Seating: false"),
-    ("Gift cards are valid for three years. They cannot be returned.", "Gift cards can be returned.", "can be returned", "They cannot be returned"),
-    ("Standard shipping takes 5 days and costs $4.99. Express shipping takes 1 day and costs $14.99.", "Standard shipping costs $14.99.", "$14.99", "$4.99"),
-    ("Error E7 means that the tank is empty.", "Error E9 means that the tank is empty.", "E9", "E7"),
-    ("Il biglietto intero costa 14 euro.", "Il biglietto intero costa 18 euro.", "18 euro", "14 euro"),
-    ("Eine Kündigung per E-Mail ist nicht möglich.", "Eine Kündigung per E-Mail ist möglich.", "ist möglich", "nicht möglich"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("context", "response", "ours", "theirs"), FINDINGS)
-async def test_a_fail_quotes_the_response_and_the_context(context, response, ours, theirs):
-    score = await adherence(response, context)
-
-    assert (score.label, score.threshold) == ("fail", 0.5)
-    assert score.value < 0.5
-    assert ours in score.explanation
-    assert theirs in score.explanation
-    assert score.explanation.startswith("The response ")
-    assert score.explanation.endswith(".")
-
-
 async def test_yes_beside_a_sentence_that_denies_fails():
     context = "The vaccine must not be mixed with other medicines in the same syringe."
     score = await adherence("Yes, it may be mixed.", context, question="May the vaccine be mixed with other medicines?")
 
     assert score.label == "fail"
     assert context.rstrip(".") in score.explanation
-
-
-@pytest.mark.parametrize(
-    ("equation", "label"),
-    [
-        ("2 x 12 = 24", None),
-        ("2 x 12 = 26", "fail"),
-        ("2 x 12 + 4 = 28", None),
-        ("48 / 2 = 12", "fail"),
-        ("800 x 12 = 9,650", None),
-    ],
-)
-async def test_a_written_equation_is_computed_and_may_be_rounded(equation, label):
-    score = await adherence(f"The tickets cost {equation} euros.", "A ticket costs 12 euros.")
-
-    assert score.label == label
-
-
-RIGHT = [  # the context, and a right response that once was taken for a wrong one
-    ("The hotline is reachable around the clock.", "The hotline is reachable 24/7."),
-    ("The price rose from 40 to 50 euros.", "The price rose by 10 euros."),
-    ("The licence costs 1,500 euros a year.", "The licence costs 125 euros a month."),
-    ("The fee is 200 euros. Members pay 90% of it.", "Members pay 180 euros."),
-    ("The fee is 49 euros a month.", "For eleven months you pay 539 euros."),
-    ("Delivery takes two weeks.", "Delivery takes 14 days."),
-    ("Call us at 0800 123 456.", "Call us at 0800-123456."),
-    ("It is open from 8:00 to 18:00.", "It is open from 8 to 18 o'clock."),
-    (
-        "Six study rooms can be booked for two hours at a time, free of charge.",
-        "Six study rooms can be booked for two hours at a time.",
-    ),
-    ("Returns are free of charge within 30 days.", "Within 30 days returns are possible."),
-    ("Members can borrow ten books at no extra cost.", "Members can borrow ten books."),
-    ("You can cancel at any time with no penalty.", "You can cancel at any time."),
-    ("The World Health Organization recommends the vaccine.", "The WHO recommends the vaccine."),
-    ("Shops in Korea close at 10 pm.", "Korean shops close at 22:00."),
-    ("Do not take more than 8 tablets a day.", "Take at most 8 tablets a day."),
-    ("Every request needs a key, except health checks.", "Health checks need no key."),
-    ("Sales rose by 4% to $1.58 billion.", "Sales of $1.58 billion were 4% higher."),
-    ("Jobs are sent to the workers by the scheduler.", "The scheduler sends jobs to the workers."),
-    ("Passengers travel from Oslo to Bergen by train.", "By train passengers travel to Bergen from Oslo."),
-    ("The manager assigns tasks to employees.", "Employees get tasks assigned to them by the manager."),
-    ("Refunds are sent to customers within 10 days.", "Customers will receive their refunds within 10 days."),
-    ("Keep the water at 25 °C.", "Keep the water at 77 degrees Fahrenheit."),
-    ("Children may swim only when accompanied by an adult.", "Children may not swim without an adult."),
-    ("The parcel weighs 3 pounds 5 ounces.", "The parcel weighs 3 lb 5 oz."),
-    ("The trip is 48 km long.", "The trip is 30 miles long."),
-    ("The notice period is three months.", "The notice period is 90 days."),
-    ("It was signed on March 14, 2026 in Oslo.", "It was signed on 14/03/2026."),
-    ("It was signed on 2026-03-14 in Oslo.", "It was signed on 14.03.2026."),
-    ("Der Vertrag wurde am 14. März 2026 geschlossen.", "Der Vertrag wurde am 14.03.2026 geschlossen."),
-    ("The invoice was sent in Mar 2024.", "The invoice was sent in March 2024."),
-    ("The ticket costs 49,90 euros.", "The ticket costs 49.90 euros."),
-    ("The IBAN is DE89 3704 0044 0532 0130 00.", "The IBAN is DE89370400440532013000."),
-    ("The card number is 4111111111111111.", "The card number is 4111 1111 1111 1111."),
-    ("Call us at (030) 901820-15.", "Call us at 03090182015."),
-    ("The shop is open Mon-Sat from 9 to 18.", "The shop is open on Saturday."),
-    ("The office is open from Monday to Friday.", "The office is open on Wednesday."),
-]
-
-
-@pytest.mark.parametrize(("context", "response"), RIGHT)
-async def test_right_answers_do_not_fail(context, response):
-    assert (await adherence(response, context)).label != "fail"
 
 
 async def test_a_copied_answer_passes_and_says_where_its_words_stand():
@@ -174,6 +66,13 @@ async def test_a_longer_answer_of_which_hardly_anything_stands_there_fails():
 
     assert score.label == "fail"
     assert score.explanation.startswith("The contexts hold hardly anything of the response.")
+
+
+@pytest.mark.parametrize(
+    "greeting", ["Hello! I am an AI assistant for the city library.", "Hi! How can I help you today?"]
+)
+async def test_a_greeting_states_nothing(greeting):
+    assert (await adherence(greeting, "The library is open on Mondays.", question="Hi")).reason == "no_claims"
 
 
 # Claims

@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 import requests
 from programs import run_python
+from whole_records import WholeRecords
 
 from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.telemetry import is_suppressed
+from ragspan.usage import Usage
 
 PATIENCE = 60.0
+WHOLE = WholeRecords(Path(__file__).with_name("whole_requests.json"))
 APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
 
 
@@ -38,6 +41,24 @@ class WriterLaw:
 
         assert server.scores == {"faithfulness": 0.5}
         assert (writer.stats().delivered, len(server.script)) == (1, 0)
+
+    def test_what_is_known_of_scores_is_written_as_it_was_read(self, server, deliver, make_scored, backend):
+        """After a change that is meant: `WRITE_RECORDS=1 python -m pytest tests/tools`, and read the difference."""
+        score = Score(
+            value=0.5,
+            threshold=0.8,
+            explanation="One claim has no support.",
+            judge="openai:gpt-4o-mini",
+            prompt_version="7",
+            fallback="budget_exhausted",
+            details={"claims": 2},
+            usage=Usage(requests=2, input_tokens=900, output_tokens=40, usd=0.0002),
+        )
+        deliver(make_scored({"faithfulness": score, "completeness": Score(value=0.9)}), explanations=True)
+
+        requests = [[one.method, one.path, one.query, one.content] for one in server.requests]
+        known, found = WHOLE.told(backend.writer.name, sorted(requests, key=json.dumps))
+        assert found == known
 
     def test_an_outage_loses_nothing(self, server, make_writer, make_scored):
         server.stop()
