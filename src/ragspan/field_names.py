@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+import uuid
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ragspan.safe_copy import plain_scalar
 
 TEXT: Final = ("text", "page_content", "content", "document", "contents", "passage", "long_text")
 """Of a document; the first that holds a text."""
@@ -52,3 +56,9 @@ _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def words_in_name(name: str) -> set[str]:
     """The words that the name of a field consists of."""
     return set(_word.findall(_case.sub("_", name).lower()))
+
+
+def identifier(candidates: Iterable[Any]) -> str | None:
+    """The first that identifies something: a number, a UUID, a text that is not blank."""
+    texts = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
+    return next((name for name in texts if name.strip()), None)

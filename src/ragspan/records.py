@@ -9,7 +9,6 @@ import json
 import math
 import os
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
@@ -25,7 +24,6 @@ from ragspan.safe_copy import (
     is_dict,
     kept_entries,
     number_of,
-    plain_scalar,
     size_of,
     text_keyed,
     text_of,
@@ -124,18 +122,12 @@ def _context_of(document: Any) -> RetrievedContext:
     rank = own.get("rank")
     return RetrievedContext(
         text=text,
-        id=identifier(map(node.get, field_names.ID)),
+        id=field_names.identifier(map(node.get, field_names.ID)),
         rank=rank if type(rank) is int and rank >= 0 else None,
         score=number_of(own.get("score")),
-        source=identifier(map(own.get, field_names.SOURCE)) if is_dict(document) else None,
+        source=field_names.identifier(map(own.get, field_names.SOURCE)) if is_dict(document) else None,
         metadata=kept_entries(next((node[key] for key in field_names.METADATA if node.get(key) is not None), None)),
     )
-
-
-def identifier(candidates: Iterable[Any]) -> str | None:
-    """The first that identifies something: a number, a UUID, a text that is not blank."""
-    texts = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
-    return next((name for name in texts if name.strip()), None)
 
 
 def _make_plain(part: Any, *names: str) -> None:

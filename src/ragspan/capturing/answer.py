@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ragspan.config import is_enabled
 from ragspan.exceptions import ConfigurationError
+from ragspan.field_names import identifier
 from ragspan.messages import ErrorReport, Message, ToolRequest, is_abandonment, note_error
 from ragspan.records import (
     MAX_CONTEXTS,
@@ -22,7 +23,6 @@ from ragspan.records import (
     RetrievedContext,
     as_background,
     as_contexts,
-    identifier,
 )
 from ragspan.safe_copy import (
     MAX_ENTRIES,

@@ -10,7 +10,7 @@ from ragspan import field_names
 from ragspan.capturing.log import RequestLog
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
-from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall, identifier
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.request.contents import Call, Document, PayloadMessage
 from ragspan.request.documents import SeenDocuments, documents_in
 from ragspan.request.evidence import evidence_of
@@ -60,8 +60,8 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         started_ns=tree.started_ns,
         ended_ns=tree.ended_ns,
         parent=tree.anchor,
-        session_id=identifier(map(given.get, field_names.SESSION)) if given else None,
-        user_id=identifier(map(given.get, field_names.USER)) if given else None,
+        session_id=field_names.identifier(map(given.get, field_names.SESSION)) if given else None,
+        user_id=field_names.identifier(map(given.get, field_names.USER)) if given else None,
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
         metadata={key: one for key, one in kept_entries(given).items() if not key.startswith(_TRACING)},
         is_agent=given.get("ls_integration") == "langchain_create_agent"
