@@ -8,7 +8,7 @@ from itertools import chain
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, TOO_MANY_CONTEXTS, Verdict
 from ragspan.judges.screen.claims import Response
-from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Index, read_context, within_bounds
+from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Index, read_context
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.findings import YES
 from ragspan.judges.screen.grading import Grade, answer_score, grade, is_unrelated, probability
@@ -42,7 +42,8 @@ class Analysis:
         response, question = record.response or "", record.question or ""
         self._stated = stated(response)
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
-        texts = within_bounds(contexts)
+        shares = characters_read(contexts[:MAX_CONTEXTS], MAX_CHARACTERS)
+        texts = [text[:share] for text, share in zip(contexts, shares, strict=False)]
         self.languages = languages_of(self._stated, texts, question)
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)

@@ -18,13 +18,12 @@ from ragspan.judges.screen.facts import PRONOUNS, Facts, tells
 from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import readable
 from ragspan.text.languages import Language
-from ragspan.text.limits import characters_read
 from ragspan.text.sentences import Sentence, read_sentence, reader, split_sentences
 from ragspan.turns import give_turn, with_turns
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
-_MOST_KEPT, _LONGEST_KEPT = 1_500, 8_000  # contexts that are kept, of a kilobyte each in 10 MB, and characters of one
+_MOST_KEPT, _LONGEST_KEPT, _MOST_SEEN = 1_500, 8_000, 10_000  # contexts in 10 MB, characters of one, hashes of all
 _RARITY = [8, *(round(8 / (1 + math.log(held))) for held in range(1, 100))]
 """In eighths, by how many sentences have a word."""
 _PLANES = [[plane for plane in range(4) if weight >> plane & 1] for weight in range(9)]  # of each weight
@@ -57,17 +56,17 @@ class Context:
 
 
 _kept = lru_cache(maxsize=_MOST_KEPT)(Context)
+_seen = set[int]()
 
 
 def read_context(text: str, language: Language) -> Context:
-    """A context `within_bounds`; those of late are kept, because the same documents are retrieved again and again."""
-    return (_kept if len(text) <= _LONGEST_KEPT else Context)(text, language)
-
-
-def within_bounds(texts: Sequence[str]) -> list[str]:
-    """The texts as far as they are read: `MAX_CHARACTERS` in all."""
-    texts = texts[:MAX_CONTEXTS]
-    return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
+    """A context; one that comes again is kept, because the same documents are retrieved again and again."""
+    if len(text) > _LONGEST_KEPT or hash(text) not in _seen:
+        if len(_seen) >= _MOST_SEEN:
+            _seen.clear()
+        _seen.add(hash(text))
+        return Context(text, language)
+    return _kept(text, language)
 
 
 class Near(NamedTuple):
