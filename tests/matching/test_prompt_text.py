@@ -277,6 +277,15 @@ def test_a_text_is_cut_where_the_prompt_cuts_it():
     assert shown(f"{text[: len(BETA)]}\n\nWhere do its reports go?", text) == ([BETA], ["Where do its reports go?"])
 
 
+def test_a_text_is_found_after_a_few_long_words_and_a_short_one_by_most_of_its_words():
+    text = "Kartenzahlungen werden spätestens nach Transaktionsabschluss gutgeschrieben."
+    masked = "Dr. *** lives in Graz since the year 2019."
+
+    assert shown(f"{text[:35]}...\nWhen?", text) == ([text[:35]], ["When?"])
+    assert shown(masked, masked.replace("***", "Maria")) == ([masked], [])
+    assert shown("Kartenzahlungen werden sofort gutgeschrieben.", text)[0] == [None]
+
+
 def test_words_between_the_pieces_of_a_text_are_those_of_the_prompt():
     text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
 

@@ -1,5 +1,7 @@
 """Evidence beside found documents: values of templates and states, metadata shown alone, short documents, primed messages."""
 
+import json
+
 import pytest
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog
 
@@ -47,6 +49,22 @@ def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own(r
     record = log.ends(response)
 
     assert [one.text for one in record.background] == [ORDER]
+
+
+@pytest.mark.parametrize(
+    "show", [json.dumps, str, lambda row: " | ".join(map(str, row.values()))], ids=["JSON", "Python", "table"]
+)
+def test_short_values_of_a_row_are_background_where_they_stand_together_but_not_a_models_own(show):
+    row, chosen = {"id": 4711, "state": "shipped", "carrier": "DHL"}, {"route": "manual", "topic": "pumps"}
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.steps({"question": QUESTION}, {"order": row})
+    log.says(json.dumps(chosen), "Choose a route.")
+    log.steps(json.dumps(chosen), chosen)
+    system = f"{RULES} {show(row)}\nAnswer from the manual of the pumps."
+    log.says(ANSWER, [PayloadMessage("system", system), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    assert [one.text.strip("{}")[-5:].strip("\"'| ") for one in log.ends(ANSWER).background] == ["DHL"]
 
 
 def test_values_of_the_metadata_that_stand_together_are_the_contexts_text():

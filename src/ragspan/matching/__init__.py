@@ -5,6 +5,6 @@ threads from running for more than milliseconds. `places` finds texts, `words` u
 """
 
 from ragspan.matching.places import Match, PromptTexts, occurrences
-from ragspan.matching.words import Span, WordIndex, unescaped, words_of
+from ragspan.matching.words import Span, WordIndex, has_words, unescaped, words_of
 
-__all__ = ["Match", "PromptTexts", "Span", "WordIndex", "occurrences", "unescaped", "words_of"]
+__all__ = ["Match", "PromptTexts", "Span", "WordIndex", "has_words", "occurrences", "unescaped", "words_of"]

@@ -12,9 +12,10 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os.path import commonprefix
 from typing import NamedTuple
 
-from ragspan.matching.words import Run, Span, WordIndex, unescaped, words_of
+from ragspan.matching.words import Run, Span, WordIndex, has_words, unescaped, words_of
 from ragspan.turns import give_turn
 
 FREE, FOUND, ASKED, SILENT = range(4)
@@ -23,7 +24,7 @@ FREE, FOUND, ASKED, SILENT = range(4)
 _SHORT = 20  # texts below this length must stand between word boundaries
 _MIN_APART = 24  # characters of the words apart, which then hold no shorter text
 _MIN_HEAD = 24  # characters of a text's beginning that show that it was cut there
-_MIN_WORDS = 8  # words in runs that show a part of a text
+_MIN_WORDS = 8  # words in runs that show a part of a text; of a short one two thirds of them do
 _MORE_WORDS = 12  # words that a program may write where it leaves others out
 _MAX_PLACES = 1000
 _MAX_REST = 80
@@ -237,16 +238,22 @@ class PromptTexts:
             if _size_of_part(words, runs):
                 span, shown, whole = _excerpt(text, words, runs, self.parts[part], index)
                 self._add(found[text], Match(part, *span, whole=whole, text=text if whole else shown))
+        for text in (text for text in texts if not found[text]):  # it may have been cut after a few, long words
+            wanted = text.strip()
+            for number, start in self.places_of(wanted[:_MIN_HEAD]) if len(wanted) > _MIN_HEAD else ():
+                shown = commonprefix([wanted, self.parts[number][start:]])  # noqa: RUF071  (no paths)
+                end = start + len(shown)
+                is_cut = has_words(shown, 2) and not self.parts[number][end : end + 1].isalnum()
+                if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
+                    self._add(found[text], Match(number, start, end, whole=False, text=shown.rstrip()))
         self.is_complete &= index.work >= 0
 
 
 def _size_of_part(words: Sequence[str], runs: Sequence[Run]) -> int:
     """How many words there are of a text, if they are enough to tell that this is a part of it; else 0."""
     size = sum(run.length for run in runs)
-    if size >= _MIN_WORDS:
-        return size
-    head = next((run.length for run in runs if run.start == 0), 0)
-    return size if sum(len(word) + 1 for word in words[:head]) > _MIN_HEAD else 0
+    is_head = sum(len(word) + 1 for run in runs if run.start == 0 for word in words[: run.length]) > _MIN_HEAD
+    return size if is_head or size >= min(_MIN_WORDS, (2 * len(words) + 2) // 3) else 0
 
 
 def _excerpt(
@@ -302,7 +309,7 @@ def _with_edges(part: str, text: str, span: Span, *, lacks_head: bool, lacks_tai
         end = mask.end()
         tail = part[end : end + _EDGE]
         return start, end + next((size for size in range(len(tail), 2, -1) if tail.startswith(text[-size:])), 0)
-    while end < len(part) and not part[end].isspace() and part[max(0, end - _MORE_WORDS) : end + 1] in text:
+    while end < len(part) and part[max(0, end - _MORE_WORDS) : end + 1] in text:
         end += 1
     return start, end
 

@@ -51,6 +51,11 @@ def words_of(text: str) -> list[str]:
     return words
 
 
+def has_words(text: str, least: int) -> bool:
+    """Whether a text has so many words; only where white space tells too little, they are looked for."""
+    return len(text.split(None, least)) >= least or (not text.isascii() and len(words_of(text[: 50 * least])) >= least)
+
+
 def spans_of(text: str) -> list[Span]:
     """Where the words of a text stand in it."""
     spans: list[Span] = []

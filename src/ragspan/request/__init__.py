@@ -4,6 +4,7 @@
 what reads prompts and providers' replies.
 """
 
+from ragspan.matching import has_words as has_words
 from ragspan.matching import unescaped as unescaped
 from ragspan.provider_replies import notes_of as notes_of
 from ragspan.provider_replies import reports_search as reports_search

@@ -9,16 +9,17 @@ from __future__ import annotations
 import enum
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from ragspan import field_names
-from ragspan.matching import Span, occurrences, unescaped, words_of
+from ragspan.matching import Span, has_words, occurrences, unescaped, words_of
 from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, leaves_in, texts_in
-from ragspan.request.documents import SeenDocuments, documents_in, prompt_of
-from ragspan.request.prompts import AnswerPrompts, Turn, stands_as_line
+from ragspan.request.documents import SeenDocuments, prompt_of
+from ragspan.request.prompts import AnswerPrompts, Turn, span_of_values, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
 from ragspan.request.tree import RequestTree
 from ragspan.safe_copy import Opaque, Snapshot
@@ -38,11 +39,13 @@ _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
 )
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
+_field = re.compile(r"[\[({]*[\"']?\w[\w -]*[\"']?[ \t]*[:=|,][ \t]*[\"']?\Z")  # its name, before its value
 _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
 _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
 _MAX_LENGTH = 100_000
+_MAX_ROWS, _MAX_TABLE = 100, 20_000  # rows, and characters of a part that may show them
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
     | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
@@ -121,11 +124,18 @@ class _Segmenter:
         about = (value for entry in seen.all for value in entry.document.metadata.values())
         self._known = list(islice((text for text in about if type(text) is str and text.strip()), _MAX_TEXTS))
         """Metadata of documents: not unknown, if no evidence."""
-        self._data = _data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
+        data = _data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
+        self._data, self._rows = [each[0] for each in data if len(each) == 1], [each for each in data if len(each) > 1]
 
     def pieces(self, parts: Iterable[tuple[int, PayloadMessage, Turn]]) -> Iterator[PromptPiece]:
+        owners = Counter(text for row in self._rows for text in row) if self._rows else {}
         for number, message, turn in parts:
             text, marks = self._texts.parts[number], self._texts.marks[number]
+            is_table = turn is Turn.THIS and message.role != "tool" and len(text) <= _MAX_TABLE
+            for row in self._rows[:_MAX_ROWS] if is_table else ():
+                if (place := span_of_values(text, row, owners)) is not None:
+                    first = _field.search(text, max(0, place[0] - 40), place[0])
+                    self._claim(number, Source.DATA, (place[0] if first is None else first.start(), place[1]))
             self._mark(number, message, turn, text)
             if not marks.translate(None, _NO_EVIDENCE):
                 continue
@@ -202,9 +212,7 @@ class _Segmenter:
             for start, end in _spans(text, value)[:1]:
                 if Source.DOCUMENT in marks[start:end] or value in self._known:
                     self._claim(number, Source.METADATA, (start, end))
-                elif any(
-                    value.strip() == one.strip() or (len(one) >= 2 * _MIN_VALUE and one in value) for one in self._data
-                ):
+                elif any(value.strip() == one or (len(one) >= 2 * _MIN_VALUE and one in value) for one in self._data):
                     self._claim(number, Source.DATA, (start, end))
                 else:  # it does not become a part of the template
                     marks[start:end] = marks[start:end].translate(_UNKNOWN)
@@ -231,7 +239,7 @@ class _Segmenter:
         earlier = [(None, call.arguments) for part, _ in self._prompts.parts.values() for call in part.calls or ()]
         for call, arguments in islice([*replies, *earlier], _MAX_TEXTS):
             for line in (line.strip() for text in texts_in(arguments) for line in text.splitlines()):
-                if len(line.split(None, _LONG)) >= _LONG:
+                if has_words(line, _LONG):
                     written.setdefault(line, []).extend([] if call is None else [call])
         return [line for line, writers in written.items() if not writers or _is_own(line, writers)]
 
@@ -278,62 +286,68 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     for step in tree.all_steps:
         if isinstance(step.output, FilledPrompt):
             own = step.inputs if step.late_inputs is None else step.late_inputs
-            if isinstance(own, list) and all(isinstance(each, str) for each in own):
-                values: Iterable[Snapshot] = [text for text in own if text not in found]
-            else:
-                values = own.values() if isinstance(own, dict) else [own]
+            if isinstance(own, Document):  # by the names of its fields
+                own = [own.text, *own.metadata.values()]
+            values = own.values() if isinstance(own, dict) else own if isinstance(own, list) else [own]
             given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
-        written = [(whole, parts) for whole, parts in map(_as_written, values) if whole or not found.issuperset(parts)]
+        others = [value for value in values if not isinstance(value, str) or value not in found]
+        texts = [text for value in others for _, text in _texts_in(value) if len(text.strip()) >= _MIN_VALUE]
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            own = filled.setdefault(prompt, [])
-            for text in (text for whole, parts in written for text in ([whole] if _spans(prompt, whole) else parts)):
-                if len(text.strip()) >= _MIN_VALUE and text not in found and _spans(prompt, text):
-                    own.append(text)
+            filled.setdefault(prompt, []).extend(text for text in texts if text not in found and _spans(prompt, text))
     return filled
 
 
-def _as_written(value: Snapshot) -> tuple[str, list[str]]:
-    """A value of a template as Python writes it, and the texts in it: one or the other is in what the template gave out."""
-    if isinstance(value, Document):  # by the names of its fields
-        return "", [text for text in (value.text, *value.metadata.values()) if isinstance(text, str)]
-    whole = str(value) if isinstance(value, (dict, list)) and not documents_in(value) else ""
-    return whole, [text for _, text in _texts_in(value)]
-
-
-def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
-    """The texts that are data wherever they stand: what steps gave out, and fields of the caller's.
+def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
+    """The texts that are data wherever they stand, and rows of values: what steps gave out, and fields of the caller's.
 
     Not what was said, what was asked or searched with, nor instructions.
     """
-    said = [(each.ended_ns, text) for each in tree.answering_models if (text := each.said.strip())]
+    models = tree.answering_models
+    said = [(each.ended_ns, text) for each in models if (text := each.said.strip())]
     left_out = {text.strip() for text in asked}
-    asked_models = {part.text for model in tree.answering_models for part in model.prompt}
-    found: dict[str, int] = {}  # with the time from which on it is there
+    asked_models = {part.text for model in models for part in model.prompt}  # as a whole these are not data
+    found: dict[Sequence[str], int] = {}  # with the time from which on it is there
     told: set[str] = set()
     for step in tree.all_steps:
         value: Snapshot = None
+        since, least = (0, _FROM_CALLER) if step.parent is None else (step.ended_ns, _FROM_STEP)
         if step.parent is None:
-            given = step.inputs if step.late_inputs is None else step.late_inputs
-            value = given if isinstance(step.inputs, dict) else None
+            value = (step.late_inputs or step.inputs) if isinstance(step.inputs, dict) else None
         elif type(step) is Step and not isinstance(step.output, Opaque):
-            is_prompt = isinstance(step.output, str) and step.output in asked_models  # all that a model was asked
-            value = None if is_prompt else step.output
-        least = _FROM_CALLER if step.parent is None else _FROM_STEP
+            value = None if isinstance(step.output, str) and step.output in asked_models else step.output
         for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
             if not _INSTRUCTING.isdisjoint(field_names.words_in_name(name)):
-                told.add(text)
-            elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
-                found.setdefault(text, 0 if step.parent is None else step.ended_ns)
+                told.add(text.strip())
+            elif len(text) <= _MAX_LENGTH and has_words(text, least):
+                found.setdefault((text.strip(),), since)
+        for row in _rows_in(value) if isinstance(value, (dict, list)) and len(found) <= _MAX_VALUES else ():
+            found.setdefault(row, since)
     return [
-        text
-        for text, since in islice(found.items(), _MAX_VALUES)
-        if text not in told
-        and text.strip() not in left_out
+        parts
+        for parts, since in islice(found.items(), _MAX_VALUES)
+        if left_out.isdisjoint(parts)
+        and not told.issuperset(parts)
         # What a model said before is not data; a model may quote data afterwards.
-        and not any(one == text.strip() or (" " in one and one in text) for ended, one in said if ended <= since)
+        and not any(one in text and has_words(one, 2) for ended, one in said if ended <= since for text in parts)
+        and not all(
+            any(text in one for each in models if each.ended_ns <= since for one in each.texts_said)
+            for text in parts
+            if len(text) >= _MIN_VALUE
+        )
     ]
+
+
+def _rows_in(value: Snapshot) -> Iterator[Sequence[str]]:
+    """The texts and numbers of each dictionary and list in a value, as of the rows of a table."""
+    items = list(value.values() if isinstance(value, dict) else value)
+    row = [str(each).strip() for each in items if type(each) in {str, int, float}]
+    if len(row) > 1 and has_words(" ".join(row), _FROM_STEP):
+        yield tuple(filter(None, row))
+    for each in items:
+        if isinstance(each, (dict, list)):
+            yield from _rows_in(each)
 
 
 def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:

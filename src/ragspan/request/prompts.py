@@ -17,7 +17,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from ragspan.matching import Match, PromptTexts, Span, WordIndex, occurrences, words_of
+from ragspan.matching import Match, PromptTexts, Span, WordIndex, has_words, occurrences, words_of
 from ragspan.request.contents import MAX_FIELDS, Document, PayloadMessage, json_fields, normalise_spaces
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.steps import ModelStep, SeenDocument
@@ -286,7 +286,7 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
         part = prompts.texts.parts[number]
         if turn is not _THIS or len(part) > _MAX_LENGTH:
             continue
-        spans = [(span, entry) for entry, own in values.items() if (span := _span_of_values(part, own, owners))]
+        spans = [(span, entry) for entry, own in values.items() if (span := span_of_values(part, own, owners))]
         for span, entry in sorted(spans, key=lambda pair: pair[0]):
             if prompts.texts.is_free(number, *span):
                 match = Match(number, *span, whole=True, text=part[slice(*span)])
@@ -297,8 +297,8 @@ def _place_metadata_values(prompts: AnswerPrompts, documents: Sequence[SeenDocum
     prompts.placed = placed
 
 
-def _span_of_values(part: str, values: Iterable[str], owners: Mapping[str, int]) -> Span | None:
-    """Where values of one document stand close to each other."""
+def span_of_values(part: str, values: Iterable[str], owners: Mapping[str, int]) -> Span | None:
+    """Where values of one document, or of one row, stand close to each other."""
     for text in sorted((text for text in values if owners[text] == 1), key=len, reverse=True):
         low = next(occurrences(part, text), -1)
         high, count = low + len(text), 1
@@ -307,8 +307,8 @@ def _span_of_values(part: str, values: Iterable[str], owners: Mapping[str, int])
             place = -1 if other == text else first + next(occurrences(part[first : high + _NEAR], other), -1 - first)
             if place >= 0:
                 low, high, count = min(low, place), max(high, place + len(other)), count + 1
-        is_text = low >= 0 and len(text[:500].split(None, _MIN_WORDS)) >= _MIN_WORDS
-        is_line = low >= 0 and " " in text and len(text) >= _MIN_WORDS and stands_as_line(part, low, high)
+        is_text = low >= 0 and has_words(text, _MIN_WORDS)
+        is_line = low >= 0 and has_words(text, 2) and len(text) >= _MIN_WORDS and stands_as_line(part, low, high)
         if count > 1 or is_text or is_line:
             return low, high
     return None
@@ -327,7 +327,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
     same = [call for call, text in said_by.items() if text == response] if response else []
     if same or not response or not models:
         return (same or list(models))[-1:], True  # as mostly
-    if all(" " in text and text in response for text in said_by.values()):
+    if all(text in response and has_words(text, 2) for text in said_by.values()):
         return sorted(models, key=lambda call: response.find(said_by[call])), True  # put together from all of them
     answer = words_of(response)
     if not answer:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ragspan import field_names
-from ragspan.matching import words_of
+from ragspan.matching import has_words
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
 from ragspan.request.contents import (
@@ -28,7 +28,6 @@ from ragspan.text.answers import without_thoughts
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
-_LOOKED_AT = 500  # characters of a text that are searched for a second word
 
 
 # The question
@@ -221,8 +220,8 @@ class _Answers:
         even = normalise_spaces(text)
         if even in self._whole or even in self._fields:
             return True
-        parts = [part for part in self._whole if _has_words(part) and part in even]
-        is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
+        parts = [part for part in self._whole if has_words(part, 2) and part in even]
+        is_excerpt = has_words(even, 2) and any(even in whole for whole in self._whole)
         return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
 
     def _was_spoken(self, output: Snapshot) -> bool:
@@ -266,7 +265,7 @@ class _Answers:
             key: value
             for key, value in own.items()
             if not _holds_messages(value) and _is_data(value)
-            if not (is_talk and isinstance(value, str)) or _has_words(value)
+            if not (is_talk and isinstance(value, str)) or has_words(value, 2)
         }
         texts = [value for value in rest.values() if isinstance(value, str)]
         if len(texts) == 1 and texts[0].strip():
@@ -283,7 +282,7 @@ class _Answers:
         yield from (json.dumps(each) if isinstance(each, (bool, int, float)) else each for each in answers)
         ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
         for key in said:  # a reply that was parsed is a part of the message that it came from
-            is_parsed = _has_words(texts[key]) and any(end.endswith(texts[key]) for end in ends)
+            is_parsed = has_words(texts[key], 2) and any(end.endswith(texts[key]) for end in ends)
             if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in field_names.words_in_name(key):
                 yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
@@ -313,11 +312,6 @@ class _Answers:
             spoken = list(filter(self._has_said, texts_in(value)))
             if spoken:
                 yield spoken[0] if len(spoken) == 1 else value
-
-
-def _has_words(text: str) -> bool:
-    """Whether a text is more than one word: a single word may occur in any text."""
-    return len(words_of(text[:_LOOKED_AT])) > 1
 
 
 def _is_called(key: str, names: Iterable[str]) -> bool:

@@ -91,10 +91,7 @@ class Step:
             step = step.parent
 
     def is_within(self, other: Step) -> bool:
-        step = self.parent
-        while step is not None and step is not other:
-            step = step.parent
-        return step is not None
+        return other in self.ancestors()
 
 
 @dataclass(eq=False, kw_only=True)

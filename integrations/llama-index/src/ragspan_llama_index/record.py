@@ -22,6 +22,7 @@ from ragspan.request import (
     SynthesisStep,
     contexts_of_calls,
     documents_in,
+    has_words,
     record_of,
     texts_in,
     tree_of,
@@ -151,7 +152,7 @@ def _answers_in(tree: RequestTree) -> _Answers:
         if not 0 < step.ended_ns <= last_ns:
             continue  # it is the answer itself, or a part of it
         if isinstance(step, ModelStep):
-            if " " in (said := step.said.strip()):
+            if has_words(said := step.said.strip(), 2):
                 answers.setdefault(said, []).append(step)
         elif type(step) in _ENGINES and step.parent is not None and isinstance(step.output, str):
             inner = [model for model in models if model.is_within(step)]
