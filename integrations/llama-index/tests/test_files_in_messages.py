@@ -1,4 +1,4 @@
-"""Documents that the program hands to the model as blocks: it is unknown what reached the model."""
+"""Files that the program hands to the model as blocks: the text of a document is a context, and what cannot be read leaves them unknown."""
 
 import base64
 
@@ -17,12 +17,11 @@ PIXEL = base64.b64decode(
 @pytest.mark.parametrize(
     "block",
     [
-        DocumentBlock(data=b"The cello has four strings.", document_mimetype="text/plain"),
+        DocumentBlock(data=b"%PDF-1.7 \xff", document_mimetype="application/pdf"),
         DocumentBlock(url="https://example.org/manual.txt", document_mimetype="text/plain"),
         ImageBlock(image=PIXEL),
-        CitableBlock(title="Book", source="shelf", content=[TextBlock(text=PASSAGES["cello"])]),
     ],
-    ids=["a document", "elsewhere", "a picture", "to be cited"],
+    ids=["no text", "elsewhere", "a picture"],
 )
 @pytest.mark.parametrize("beside", [[], [TextBlock(text=PASSAGES["cello"])]], ids=["alone", "beside a text"])
 async def test_a_file_in_a_message_leaves_the_contexts_unknown(captured, block, beside):
@@ -35,3 +34,24 @@ async def test_a_file_in_a_message_leaves_the_contexts_unknown(captured, block, 
 
     (record,) = captured.records()
     assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "picture", False)
+
+
+@pytest.mark.parametrize("beside", [[], [TextBlock(text="Answer in one sentence.")]], ids=["alone", "beside a text"])
+@pytest.mark.parametrize(
+    "block",
+    [
+        DocumentBlock(data=PASSAGES["cello"].encode(), document_mimetype="text/plain"),
+        CitableBlock(title="Book", source="shelf", content=[TextBlock(text=PASSAGES["cello"])]),
+    ],
+    ids=["a document", "to be cited"],
+)
+async def test_the_text_of_a_document_in_a_message_is_a_context(captured, block, beside):
+    async def answer(event):
+        message = ChatMessage(role="user", blocks=[block, *beside, TextBlock(text=event.query)])
+        return (await Settings.llm.achat([message])).message.content
+
+    await one_step(answer).run(query=QUESTION)
+
+    (record,) = captured.records()
+    assert [context.text for context in record.contexts] == [PASSAGES["cello"]]
+    assert (record.question, record.prompts_seen) == (QUESTION, True)

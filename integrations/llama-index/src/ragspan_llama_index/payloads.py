@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -10,6 +11,7 @@ from ragspan.capturing import RequestLog
 from ragspan.request import (
     ROLES,
     Call,
+    Document,
     ModelStep,
     PayloadMessage,
     RerankStep,
@@ -36,6 +38,7 @@ _STORES = ("collection_name", "index_name", "table_name")
 _FILES = frozenset({"document", "image", "audio", "video", "citable"})
 _FILE_FIELDS = ("url", "path", "data", "image")
 _TAIL = 64  # of a file's data or address, by which two are the same
+_MOST_OF_FILE = 200_000  # bytes of a document in a block that are read
 
 
 def argument(arguments: _Arguments, name: str, place: int) -> Any:
@@ -73,14 +76,15 @@ def messages_in(given: Any, log: RequestLog) -> list[PayloadMessage]:
         log.texts[id(text)] = text
         return [PayloadMessage("human", text)]
     taken = [message_of(message, log) for message in (items_of(given) or ()) if is_list(given)]
-    return [message for message in taken if message.content or message.calls or message.call_id or message.unread]
+    return [one for one in taken if one.content or one.calls or one.call_id or one.unread or one.documents is not None]
 
 
 def message_of(message: Any, log: RequestLog) -> PayloadMessage:
-    """A message: its texts, and that there are files, which are not read."""
+    """A message: its texts, and the files in it: documents where they are texts, else that there are some."""
     own = fields_of(message)
     texts: list[str] = []
     unread: list[str] = []
+    documents: list[Document] = []
     blocks = own.get("blocks")
     for block in islice((items_of(blocks) or ()) if is_list(blocks) else (), MAX_BLOCKS):
         fields = fields_of(block)
@@ -88,15 +92,28 @@ def message_of(message: Any, log: RequestLog) -> PayloadMessage:
         if text:
             texts.append(log.count(text))
         elif text is None and plain_text(fields.get("block_type")) in _FILES:
-            held = next((value for name in _FILE_FIELDS if (value := fields.get(name)) is not None), None)
-            end = held[-_TAIL:].decode("ascii", "replace") if type(held) is bytes else word_of(held) or "file"
-            unread.append(end[-_TAIL:])
+            for part in map(fields_of, items_of(fields.get("content")) or (block,)):  # several in one to be cited
+                held = next((value for name in _FILE_FIELDS if (value := part.get(name)) is not None), None)
+                end = held[-_TAIL:].decode("ascii", "replace") if type(held) is bytes else word_of(held) or "file"
+                inside = plain_text(part.get("text")) or _text_of_file(held, part.get("document_mimetype"))
+                documents += [] if inside is None else [Document(log.count(inside), None, {})]
+                unread += [end[-_TAIL:]] if inside is None else []
     calls, role = _calls_of(own, log), word_of(own.get("role"))
     call_id = plain_text(entries_in(own.get("additional_kwargs")).get("tool_call_id"))
-    log.parts += 4 + len(texts) + 4 * len(calls)
+    log.parts += 4 + len(texts) + 4 * len(calls) + len(documents)
     content = texts[0] if len(texts) == 1 else "\n".join(texts)
     role = "human" if role is None else ROLES.get(role, role)
-    return PayloadMessage(role, content, calls, call_id, unread=unread)
+    return PayloadMessage(role, content, calls, call_id, unread=unread, documents=documents or None)
+
+
+def _text_of_file(held: Any, kind: Any) -> str | None:
+    """What a document in a block says, whose bytes are there in base64; None where it is elsewhere, too long, or not a text."""
+    if type(held) is not bytes or len(held) > _MOST_OF_FILE or (plain_text(kind) or "").partition("/")[0] != "text":
+        return None
+    try:
+        return base64.b64decode(held, validate=True).decode()
+    except ValueError:
+        return None
 
 
 def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:

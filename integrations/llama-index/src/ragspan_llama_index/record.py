@@ -120,15 +120,12 @@ def _as_given(
         yield from contexts
         return
     given = [pair for found in documents_in(synthesis.inputs) for pair in found]
-    given_as: dict[str | None, list[tuple[Document, float | None]]] = {}
-    for pair in given:
-        for text in {pair[0].text, pair[0].written}:
-            given_as.setdefault(text, []).append(pair)
     if synthesis.output == response and answers and any(each.text.strip() in answers for each, _ in given):
-        contexts = [context for context in contexts if context.text in given_as] or contexts
+        handed = {text for document, _ in given for text in (document.text, document.written)}
+        contexts = [context for context in contexts if context.text in handed] or contexts
     prompts: list[str] | None = None
     for context in contexts:
-        own, pairs = context, given_as.get(context.text, ())
+        own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
         wide = pairs[0][0].written if pairs else None
         if wide and wide != context.text:
             if prompts is None:
@@ -197,9 +194,6 @@ def _read(log: RequestLog, streams: Mapping[RunKey, TokenStream]) -> Iterator[tu
         if isinstance(payload, Stream):
             is_cut = run == log.root and (payload.aborted or payload.noted is not None)
             kind, payload = (_ERROR, payload.noted or LEFT) if is_cut else (kind, payload.text())
-        elif kind is _END:
-            yield event  # as mostly
-            continue
         elif kind is _START:
             if _kind_of(about) is SynthesisStep:
                 given[run] = payload = _with_documents(payload, log)
