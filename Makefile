@@ -57,7 +57,7 @@ demo: $(DEMO)/.installed  ## answer seven questions, well and badly, and show ea
 # start, and imports what these need and no more (conftest.py). Tests wait for servers and processes, and use less than half of a
 # core: more of them run than there are cores, and fewer of the slow ones, which start processes themselves.
 CORES = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
-WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 5 // 2))')
+WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 7 // 2))')
 SLOW_WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 2))')
 
 test: install  ## the tests that take no longer than seconds, in parallel
