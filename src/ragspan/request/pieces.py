@@ -45,7 +45,7 @@ _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
 _MAX_LENGTH = 100_000
-_MAX_ROWS, _MAX_TABLE = 100, 20_000  # rows, and characters of a part that may show them
+_MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE = 100, 50, 20_000  # rows, their values, and characters of a part that may show them
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
     | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
@@ -342,7 +342,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
 def _rows_in(value: Snapshot) -> Iterator[Sequence[str]]:
     """The texts and numbers of each dictionary and list in a value, as of the rows of a table."""
     items = list(value.values() if isinstance(value, dict) else value)
-    row = [str(each).strip() for each in items if type(each) in {str, int, float}]
+    row = [str(each).strip() for each in items[:_MAX_COLUMNS] if type(each) in {str, int, float}]
     if len(row) > 1 and has_words(" ".join(row), _FROM_STEP):
         yield tuple(filter(None, row))
     for each in items:
