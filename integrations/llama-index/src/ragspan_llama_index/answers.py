@@ -77,9 +77,8 @@ def text_of(part: Any) -> str | None:
         return text
     if in_class(kind, "model_dump_json") is not None:
         return _as_json(part)
-    if kind is bool or (number := number_of(part)) is not None:
-        return str(part if kind is bool else number)
-    return None
+    number = part if kind is bool else number_of(part)
+    return None if number is None else str(number)
 
 
 def text_of_tokens(tokens: Sequence[Any]) -> str | None:
@@ -133,12 +132,10 @@ DATA: Final = Snapshots({BaseModel: _read_model})
 def _as_json(model: Any) -> str | None:
     """A structured answer as JSON, by its fields: a serializer of its class is not run."""
     taken = DATA.take(model, RequestLog())
+    if taken is None or isinstance(taken, Opaque):
+        return None
     try:
-        return (
-            None
-            if taken is None or isinstance(taken, Opaque)
-            else json.dumps(taken, ensure_ascii=False, separators=(",", ":"))
-        )
+        return json.dumps(taken, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
         return None
 

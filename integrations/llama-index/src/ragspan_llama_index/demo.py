@@ -20,10 +20,8 @@ class Handbook(BaseRetriever):
     """Searches the handbook."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [
-            NodeWithScore(node=TextNode(id_=page.name, text=page.text), score=score)
-            for page, score in find(query_bundle.query_str)
-        ]
+        found = find(query_bundle.query_str)
+        return [NodeWithScore(node=TextNode(id_=page.name, text=page.text), score=score) for page, score in found]
 
 
 class ScriptedModel(CustomLLM):
@@ -54,6 +52,5 @@ class LlamaIndexDemo:
         """Let a query engine answer."""
         template = PromptTemplate(PROMPT.format(context="{context_str}", question="{query_str}"))
         model = ScriptedModel(response=asked.response)
-        return str(
-            RetrieverQueryEngine.from_args(Handbook(), llm=model, text_qa_template=template).query(asked.question)
-        )
+        engine = RetrieverQueryEngine.from_args(Handbook(), llm=model, text_qa_template=template)
+        return str(engine.query(asked.question))

@@ -43,9 +43,7 @@ _MOST_OF_FILE = 200_000  # bytes of a document in a block that are read
 
 def argument(arguments: _Arguments, name: str, place: int) -> Any:
     """An argument by its name, or by its place where a program's own method names it otherwise."""
-    if name in arguments:
-        return arguments[name]
-    return next(islice(arguments.values(), place, None), None)
+    return arguments[name] if name in arguments else next(islice(arguments.values(), place, None), None)
 
 
 def texts_given(arguments: _Arguments, log: RequestLog) -> list[str]:
@@ -265,9 +263,8 @@ STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, ClassFacts, RequestLog], 
 def end_of_tool(result: Any, log: RequestLog) -> PayloadMessage:
     own = fields_of(result)
     content = text_in(result) if "blocks" in own else plain_text(own.get("content"))
-    found = documents_of(nodes_among(own.get("raw_output")), log)
-    text = "" if content is None else log.count(content)
-    return PayloadMessage("tool", text, failed=own.get("is_error") is True, artifact=found or None)
+    found = documents_of(nodes_among(own.get("raw_output")), log) or None
+    return PayloadMessage("tool", log.count(content or ""), failed=own.get("is_error") is True, artifact=found)
 
 
 def end_of_model(response: Any, log: RequestLog) -> Noted:

@@ -216,8 +216,7 @@ def _with_documents(given: Sequence[Any], log: RequestLog) -> Sequence[Any]:
     """What a synthesizer was given: of texts that a program handed over, perhaps those of documents, these documents."""
     if not any(isinstance(one, str) for one in given):
         return given
-    payloads = [payload for _, _, _, _, payload, _ in list(log.events)]
-    known = {each.text: each for one in payloads for found in documents_in(one) for each, _ in found}
+    known = {each.text: each for event in list(log.events) for found in documents_in(event[4]) for each, _ in found}
     return [known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in given]
 
 

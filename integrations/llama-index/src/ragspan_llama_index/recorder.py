@@ -244,9 +244,7 @@ class SpanRecorder:
         """A step begins in a request, or a part of a step that does what it does."""
         log, step_id, around, inside_synthesis, others = place
         if inside_synthesis or around in _SYNTHESIS:
-            if (
-                role == "chunks" and around == "synthesis"
-            ):  # its nodes as written for the model; later it packs or shortens
+            if role == "chunks" and around == "synthesis":  # its nodes, as written for the model before it packs them
                 log.events.append((_FILLED, step_id, None, time_ns(), texts_given(arguments, log), None))
                 if others:
                     others.clear()

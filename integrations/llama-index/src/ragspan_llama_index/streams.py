@@ -181,8 +181,6 @@ def watch_chat(place: Place, response: Any, listener: StreamListener, *, only_kn
 
 def _known(log: RequestLog, source: Any) -> Stream | None:
     """The stream that is watched already, bare or in another instrumentation's wrapper."""
-    if not log.streams:
-        return None
     bare = getattr(source, "__wrapped__", source)
     return next((known for known in streams_of(log) if known.belongs_to(bare)), None)
 
