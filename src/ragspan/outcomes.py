@@ -158,7 +158,7 @@ class MetricFailure:
 Outcome: TypeAlias = Score | NotApplicable | MetricFailure
 
 
-def is_passing(outcome: Outcome) -> bool:
+def is_transient(outcome: Outcome) -> bool:
     """Whether another try at another time may come to another outcome: the metric failed, or the budget was spent."""
     if isinstance(outcome, NotApplicable):
         return outcome.reason == BUDGET_EXHAUSTED

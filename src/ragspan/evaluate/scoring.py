@@ -43,7 +43,7 @@ from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_passing
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_transient
 from ragspan.process import in_use
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
@@ -317,7 +317,7 @@ class Run:
     def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
         """Whether the metric has no outcome, or one that another try may change: of a judge only where it is asked."""
         outcome = row.outcomes.get(metric.name)
-        if outcome is None or (is_passing(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
+        if outcome is None or (is_transient(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
 

@@ -128,7 +128,7 @@ class _Segmenter:
         self._data, self._rows = [each[0] for each in data if len(each) == 1], [each for each in data if len(each) > 1]
 
     def pieces(self, parts: Iterable[tuple[int, PayloadMessage, Turn]]) -> Iterator[PromptPiece]:
-        owners = Counter(text for row in self._rows for text in row) if self._rows else {}
+        owners = Counter(text for row in self._rows for text in row)
         for number, message, turn in parts:
             text, marks = self._texts.parts[number], self._texts.marks[number]
             is_table = turn is Turn.THIS and message.role != "tool" and len(text) <= _MAX_TABLE
