@@ -8,11 +8,11 @@ from written_logs import WrittenLog
 
 WHOLE = WholeRecords(Path(__file__).with_name("whole_records.json"))
 
-PROMPTS = ("prompt", "framework", "model", "generations", "question")  # what the test itself says
+PROMPTS = ("prompt", "framework", "model", "generations")  # what the test itself says
 
 
 @pytest.fixture(autouse=True)
 def whole_records(request):
     """Compares what records hold besides what a test looks at."""
     with WHOLE.compared(request, WrittenLog.made, without=PROMPTS):
-        yield
+        yield WHOLE

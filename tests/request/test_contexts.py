@@ -78,6 +78,15 @@ def a_passage_to_search_with(log: WrittenLog) -> str:
     return ANSWER
 
 
+def a_passage_to_call_a_tool_with(log: WrittenLog) -> str:
+    passage = "A hose and a motor are kept dry."
+    log.searches(PUMP)
+    log.says(passage, f"Write a passage on: {QUESTION}\n{PUMP}")
+    log.uses([documents(HOSE)], {"query": passage, "k": 1})
+    log.says(ANSWER, f"Context: {HOSE}\nQuestion: {QUESTION}. {passage}")
+    return ANSWER
+
+
 def an_answer_that_was_thrown_away(log: WrittenLog) -> str:
     for reply, text in (("It has no warranty at all.", FILTER), (ANSWER, PUMP)):
         log.searches(text)
@@ -176,6 +185,7 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "a check of the answer": (a_check_of_the_answer, [PUMP, BEGINNING]),
     "a grade of each document": (a_grade_of_each_document, [PUMP]),
     "a passage to search with": (a_passage_to_search_with, [HOSE, MOTOR]),
+    "a passage to call a tool with": (a_passage_to_call_a_tool_with, [HOSE]),
     "an answer that was thrown away": (an_answer_that_was_thrown_away, [PUMP]),
     "partial answers without a model": (partial_answers_without_a_model, [PUMP, MOTOR]),
     "a draft that is revised": (a_draft_that_is_revised, [PUMP, FILTER]),
@@ -208,6 +218,13 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "kept, shown again in the last message": (kept(*TALK, PayloadMessage("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),
     "kept, shown again afterwards": (kept(*TALK, ASKED, PayloadMessage("human", f"Use: {PUMP}")), [PUMP]),
     "kept, shown again in a text": (kept(PayloadMessage("human", f"{TALK}\n{QUESTION}\n{PUMP}")), [PUMP]),
+    "artifacts of tools that nobody asks": (
+        lambda log: (
+            log.says(ANSWER, [PayloadMessage("tool", text, artifact=documents(text)) for text in (PUMP, HOSE)])
+            or ANSWER
+        ),
+        [PUMP, HOSE],
+    ),
     "a tool's message of the program's own": (
         asked_with(ASKED, calls({}), PayloadMessage("tool", PUMP, call_id="0")),
         [PUMP],

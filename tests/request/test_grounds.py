@@ -61,11 +61,14 @@ def earlier_turn(*messages: Callable[[str], PayloadMessage]) -> Program:
     return program
 
 
-def kept_from_an_earlier_turn(log: WrittenLog, fact: str) -> None:
-    log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(fact)}, {})
-    log.searches(PUMP)
-    history = (PayloadMessage("human", f"What does it cost? Use: {fact}"), PayloadMessage("ai", "So."))
-    answers(log, fact, *history, PayloadMessage("human", f"{QUESTION}\n{PUMP}"))
+def kept_from_an_earlier_turn(role: str) -> Program:
+    def program(log: WrittenLog, fact: str) -> None:
+        log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(fact)}, {})
+        log.searches(PUMP)
+        history = (PayloadMessage("human", "What?"), PayloadMessage(role, f"Use: {fact}"), PayloadMessage("ai", "So."))
+        answers(log, fact, *history, PayloadMessage("human", f"{QUESTION}\n{PUMP}"))
+
+    return program
 
 
 def beside(key: str, *, shown: Callable[[str], str]) -> Program:
@@ -150,7 +153,9 @@ TRUE: dict[str, Program] = {
         lambda fact: PayloadMessage("ai", calls=[Call("look_up", "1", {"q": "kit"})]),
         lambda fact: PayloadMessage("tool", fact, call_id="1"),
     ),
-    "a document of an earlier turn": kept_from_an_earlier_turn,
+    "a document of an earlier turn": kept_from_an_earlier_turn("human"),
+    "a document of an earlier turn, by a tool": kept_from_an_earlier_turn("tool"),
+    "a tool's text that a model had guessed": lambda log, fact: (log.says(fact, QUESTION), tool(str)(log, fact)),
     "a window around a sentence": beside("window", shown=lambda fact: f"Before it. {PUMP} {fact}"),
     "a parent of a chunk": beside("parent", shown=lambda fact: f"# Manual\n{fact}\n{PUMP}\nThe end of the page."),
     "an answer beside a question": beside("answer", shown=lambda fact: f"{fact} It is there."),

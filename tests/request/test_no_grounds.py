@@ -169,6 +169,11 @@ def test_instructions_the_user_and_models_support_no_claim(program):
     ("write", "why"),
     [
         (lambda log: log.says(ANSWER, [ASKED]), "unmarked_text"),
+        (lambda log: log.says(PayloadMessage("ai", ANSWER, searched=True), [ASKED]), "provider_search"),
+        (
+            lambda log: (log.searches(PUMP), log.says(ANSWER, [PayloadMessage("human", PUMP, unread=["page.png"])])),
+            "picture",
+        ),
         (lambda log: log.steps(QUESTION, documents(PUMP)), "unseen_prompt"),
         (lambda log: None, "unseen_prompt"),
         (lambda log: (log.searches(PUMP), log.says(ANSWER, [])), "unseen_prompt"),

@@ -74,7 +74,8 @@ def test_values_of_the_metadata_that_stand_together_are_the_contexts_text():
         Document("lamp for the floor", "2", {"name": "Borealis", "price": "89 euros"}),
     ]
     log.steps(QUESTION, documents)
-    log.says(ANSWER, f"Aurora: 49 euros\nBorealis: 89 euros\n{QUESTION}")
+    greeting = (PayloadMessage("human", "Hello!"), PayloadMessage("ai", "Good day."))
+    log.says(ANSWER, [*greeting, PayloadMessage("human", f"Aurora: 49 euros\nBorealis: 89 euros\n{QUESTION}")])
 
     record = log.ends(ANSWER)
 

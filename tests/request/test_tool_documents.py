@@ -15,6 +15,10 @@ BOTH = [(PUMP, None), (FILTER, None)]
 RESULTS: dict[str, tuple[Any, list[tuple[str, str | None]]]] = {
     "a text": (PUMP, [(PUMP, None)]),
     "documents": ([Document(PUMP, "1", {}), Document(FILTER, "2", {})], [(PUMP, "1"), (FILTER, "2")]),
+    "documents in lists": (
+        [[Document(PUMP, "1", {})], {"more": [Document(FILTER, "2", {})]}, "a text", PayloadMessage("ai", "Yes.")],
+        [(PUMP, "1"), (FILTER, "2")],
+    ),
     "a message's blocks": (
         PayloadMessage("tool", [{"type": "text", "text": PUMP}, {"type": "text", "text": FILTER}]),
         BOTH,
@@ -43,7 +47,7 @@ RESULTS: dict[str, tuple[Any, list[tuple[str, str | None]]]] = {
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize(("result", "documents"), RESULTS.values(), ids=RESULTS)
 def test_documents_in_the_result_of_a_tool(result, documents, as_json):
-    is_data = isinstance(result, (dict, list)) and not any(isinstance(each, Document) for each in result)
+    is_data = isinstance(result, (dict, list)) and "Document(" not in repr(result)
     given = json.dumps(result) if as_json and is_data else result
 
     assert [(document.text, document.id) for document, _ in documents_of_result(given)] == documents

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, documents
+from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, documents
 
 from ragspan.messages import ErrorReport
-from ragspan.records import RagRecord
-from ragspan.request import ModelStep, RequestTree, RerankStep, SearchStep, Step
-from ragspan.request.contents import PayloadMessage
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.request import ModelStep, RequestTree, RerankStep, SearchStep, Step, ToolStep
+from ragspan.request.contents import Call, Document, PayloadMessage
 from ragspan.request.record_making import record_of
 from ragspan.safe_copy import OPAQUE
 
@@ -30,17 +30,19 @@ class Program:
         self.time_ns += 1
         return self.time_ns
 
-    def search(self, *texts: str, query: str = QUESTION) -> SearchStep:
-        step = SearchStep(name="search", parent=self.root, started_ns=self.now(), inputs=query)
-        self.tree.end(self.tree.begin(step), self.now(), documents(*texts))
+    def begins(self, kind, name, around=None, **about):
+        return self.tree.begin(kind(name=name, parent=around or self.root, started_ns=self.now(), **about))
+
+    def takes(self, kind, name, output, around=None, **about):
+        step = self.begins(kind, name, around, **about)
+        self.tree.end(step, self.now(), output)
         return step
 
+    def search(self, *texts: str, query: str = QUESTION) -> SearchStep:
+        return self.takes(SearchStep, "search", documents(*texts), inputs=query)
+
     def model(self, reply: str, prompt: str = PROMPT) -> ModelStep:
-        step = ModelStep(
-            name="model", parent=self.root, started_ns=self.now(), inputs=[prompt], tokens=reply.split(" ")
-        )
-        self.tree.end(self.tree.begin(step), self.now(), PayloadMessage("ai", reply))
-        return step
+        return self.takes(ModelStep, "model", PayloadMessage("ai", reply), inputs=[prompt], tokens=reply.split(" "))
 
     def ends(self, output: object) -> RagRecord | None:
         self.tree.end(self.root, self.now(), output)
@@ -60,7 +62,6 @@ def test_a_search_and_a_model_make_a_record():
     assert record is not None
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
     assert [context.text for context in record.contexts or ()] == [PUMP]
-    assert [len(search.contexts) for search in record.retrievals] == [2]
 
 
 def test_a_resumed_request_is_asked_what_the_interrupted_one_was():
@@ -71,18 +72,63 @@ def test_a_resumed_request_is_asked_what_the_interrupted_one_was():
     assert resumed.ends(ANSWER).question == QUESTION
 
 
-def test_a_reranker_that_was_seen_is_shown():
-    program = Program()
-    found = program.search(MOTOR, PUMP)
-    step = RerankStep(name="rerank", parent=program.root, started_ns=program.now(), query=QUESTION, inputs=found.output)
-    program.tree.end(program.tree.begin(step), program.now(), found.output[1:])
-    program.model(ANSWER)
-    record = program.ends(ANSWER)
+def searches_of_every_kind(program):
+    """A search that reranks another one's result, a tool that is a search, and one that searches and asks a model."""
+    outer = program.begins(SearchStep, "reranking search", inputs=QUESTION, span=SpanAnchor(trace_id=7, span_id=8))
+    scored = [Document(MOTOR, "m", {}), Document(PUMP, "p", {"relevance_score": 0.9, "source": "manual.pdf"})]
+    program.takes(SearchStep, "search", scored, outer, inputs=QUESTION, metadata={"top_k": 4, "data_source_id": "shop"})
+    program.tree.end(outer, program.now(), scored[1:])
+    for name, output, inner in (("look_up", FILTER, SearchStep), ("helper", "It is so.", ModelStep)):
+        tool = program.begins(ToolStep, name, inputs={"query": "filter", "k": 2}, call_id=f"call of {name}")
+        program.takes(SearchStep, "search", documents(FILTER), tool, inputs="filter")
+        if inner is ModelStep:
+            program.takes(ModelStep, "small", PayloadMessage("ai", output), tool, inputs=["Is it so?"])
+        program.tree.end(tool, program.now(), PayloadMessage("tool", output))
+    tool = program.begins(ToolStep, "order", inputs="a text")
+    program.tree.fail(tool, program.now(), ErrorReport(type="TimeoutError", message="no answer"))
+    asking = PayloadMessage("ai", calls=[Call("look_up", "call of look_up", {"query": "filter"})])
+    told = [
+        *(PayloadMessage("system", f"Use this: {PUMP}"), PayloadMessage("human", QUESTION), asking),
+        *(PayloadMessage("tool", FILTER, call_id="call of look_up"), "Be brief.", OPAQUE),
+    ]
+    program.takes(ModelStep, "chat", asking, inputs=told[:2], model="small", provider="maker", streamed=True)
+    notes = [{"model_name": "small-1", "finish_reason": "stop", "id": "r-1"}, {"input_tokens": 9, "output_tokens": 3}]
+    step = program.takes(
+        ModelStep, "chat", PayloadMessage("ai", ANSWER), inputs=told, provider_metadata=notes, beside=documents(HOSE)
+    )
+    step.first_token_ns = step.started_ns
 
-    assert record is not None
-    (reranking,) = record.rerankings
-    assert [context.text for context in reranking.given] == [MOTOR, PUMP]
-    assert [context.text for context in reranking.contexts] == [PUMP]
+
+def rerankers_of_every_kind(program):
+    """One that reranks, one that leaves documents out, and two filters that left out nothing, or failed."""
+    found = program.search(MOTOR, PUMP, FILTER).output
+    about = {"query": QUESTION, "inputs": found, "model": "ranker", "top_k": 2}
+    program.takes(RerankStep, "rerank", [[found[1], 0.5], [found[0], 1]], **about)
+    for name, left in (("cut off", found[1:]), ("no cut", found)):
+        program.takes(RerankStep, name, left, inputs=found, is_filter=True)
+    step = program.begins(RerankStep, "broken", inputs=found, is_filter=True)
+    program.tree.fail(step, program.now(), ErrorReport(type="OSError", message="gone"))
+    program.begins(RerankStep, "open", inputs=found)
+    program.begins(ModelStep, "silent", inputs=[PROMPT])
+    program.takes(ModelStep, "model", PayloadMessage("ai", ANSWER), inputs=[PROMPT])
+
+
+@pytest.mark.parametrize("steps", [searches_of_every_kind, rerankers_of_every_kind])
+def test_the_whole_record_of_steps_of_every_kind(whole_records, steps):
+    own = {"thread_id": "t-1", "user_id": "u-1", "plan": "basic", "nested": {"too": "deep"}}
+    traced = {"ls_model": 1, "langgraph_step": 1, "checkpoint_ns": "c", "__x": 1, "llamaindex.x": 1}
+    about = {"run_id": "run-1", "tags": ["beta", 3], "anchor": SpanAnchor(trace_id=1, span_id=2)}
+    program = Program({"question": QUESTION}, metadata=own | traced, **about)
+    steps(program)
+    if steps is rerankers_of_every_kind:
+        program.tree.fail(program.root, program.now(), ErrorReport(type="OSError", message="gone"))
+    else:
+        program.tree.end(program.root, program.now(), ANSWER)
+    told = json.loads(record_of(program.tree).to_json())
+    del told["record_id"]
+    known, found = whole_records.told(f"test_tree {steps.__name__}", told)
+
+    assert found == known
 
 
 def test_an_event_of_a_kind_that_is_not_known_is_ignored():
@@ -140,9 +186,10 @@ def test_a_stream_that_is_left_while_its_model_speaks_has_what_it_said():
         ),
     ],
 )
-def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, question):
+@pytest.mark.parametrize("kind", [SearchStep, Step, ToolStep])
+def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, question, kind):
     program = Program(inputs)
-    program.search(PUMP)
+    program.takes(kind, "search", documents(PUMP), inputs={"k": 2, "query": QUESTION} if kind is ToolStep else QUESTION)
     program.model(ANSWER)
     record = program.ends(ANSWER)
 
@@ -199,9 +246,8 @@ def test_what_a_model_thought_is_no_part_of_the_response(said, response):
 def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(kept):
     program = Program({"question": QUESTION})
     program.search(PUMP)
-    node = program.tree.begin(Step(name="answer", parent=program.root, started_ns=program.now()))
-    model = ModelStep(name="model", parent=node, started_ns=program.now(), inputs=[PROMPT])
-    program.tree.end(program.tree.begin(model), program.now(), PayloadMessage("ai", ANSWER))
+    node = program.begins(Step, "answer")
+    program.takes(ModelStep, "model", PayloadMessage("ai", ANSWER), node, inputs=[PROMPT])
     program.tree.end(node, program.now(), kept)
     record = program.ends({"question": QUESTION, "docs": documents(PUMP)})
 
@@ -212,8 +258,7 @@ def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(ke
 def test_a_filter_that_left_nothing_gave_an_answer_without_a_model_no_documents():
     program = Program()
     program.search(PUMP)
-    step = program.tree.begin(RerankStep(name="filter", parent=program.root, started_ns=program.now(), is_filter=True))
-    program.tree.end(step, program.now(), [])
+    program.takes(RerankStep, "filter", [], is_filter=True)
     record = program.ends("Nothing was found.")
 
     assert record is not None
@@ -224,8 +269,7 @@ def test_documents_of_the_history_that_a_later_prompt_has_as_its_own_count():
     found = PayloadMessage("tool", PUMP, artifact=documents(PUMP))
     program = Program()
     for messages in ([found, PayloadMessage("human", QUESTION)], [PayloadMessage("human", QUESTION), found]):
-        step = ModelStep(name="model", parent=program.root, started_ns=program.now(), inputs=messages)
-        program.tree.end(program.tree.begin(step), program.now(), PayloadMessage("ai", ANSWER))
+        program.takes(ModelStep, "model", PayloadMessage("ai", ANSWER), inputs=messages)
     record = program.ends(ANSWER)
 
     assert record is not None

@@ -171,7 +171,7 @@ def documents_in(value: Snapshot) -> list[ScoredDocuments]:
     for item in value:
         if (pair := scored_document(item)) is not None:
             own.append(pair)
-        elif type(item) is not str:
+        else:
             others += documents_in(item)
     return [own, *others] if own else others
 
