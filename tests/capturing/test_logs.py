@@ -125,5 +125,4 @@ def test_an_error_in_a_callback_is_logged_by_its_type_and_counted(requests, sink
         requests.report(ConnectionError("secret"))
 
     assert counted == ["callback"]
-    assert "ConnectionError" in caplog.text
-    assert "secret" not in caplog.text
+    assert caplog.messages == ["a callback of ragspan failed with ConnectionError"]

@@ -126,7 +126,7 @@ async def test_the_applications_model_stays_as_it_is(own):
 
 
 def test_what_is_no_chat_model_is_an_error():
-    with pytest.raises(ConfigurationError, match=r"model is .*, but should be a chat model of LangChain"):
+    with pytest.raises(ConfigurationError, match=r"^model is .*, but should be a chat model of LangChain"):
         LangChainChatClient(RunnableLambda(str))
 
 

@@ -59,13 +59,16 @@ def test_a_name_of_init_chat_model_judges_and_its_calls_are_no_requests_of_the_a
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("langchain", "names no model: the judge should be like 'langchain:google_vertexai"),
-        ("langchain:nobody:model", "cannot be made: .*model provider"),
-        ("langchain:anthropic:claude-haiku-4-5", "pip install langchain-anthropic"),
+        (
+            "langchain",
+            "'langchain:' names no model: the judge should be like 'langchain:google_vertexai:gemini-2.5-flash'",
+        ),
+        ("langchain:nobody:model", "the judge 'langchain:nobody:model' cannot be made: .*model provider"),
+        ("langchain:anthropic:claude-haiku-4-5", ".*pip install langchain-anthropic"),
     ],
 )
 def test_a_name_that_makes_no_model_says_why(name, message):
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=f"^{message}"):
         named_judge(name)
 
 

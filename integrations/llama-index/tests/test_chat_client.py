@@ -86,7 +86,7 @@ async def test_each_vote_is_a_request_with_a_schema_at_the_judges_temperature():
 
 
 def test_what_is_no_model_is_an_error():
-    with pytest.raises(ConfigurationError, match=r"llm is .*, but should be a model of LlamaIndex"):
+    with pytest.raises(ConfigurationError, match=r"^llm is .*, but should be a model of LlamaIndex$"):
         LlamaIndexChatClient("gpt-4o-mini")
 
 

@@ -105,7 +105,7 @@ def message(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"type": "text", "content": text}]}
 
 
-ASKED = message("user", f"{PASSAGES[0]} {QUESTION}")
+ASKED = {"role": "user", "parts": [{"type": "text", "content": text} for text in (PASSAGES[0], QUESTION)]}
 SAID = message("assistant", ANSWER)
 AGENT = span(
     1,
@@ -208,5 +208,5 @@ def test_a_request_whose_span_does_not_say_the_question_was_asked_what_its_first
 ) -> None:
     bare = span(1, None, "invoke_agent", gen_ai__agent__name="helpdesk")
 
-    assert only([bare, *said]).question in {QUESTION, f"{PASSAGES[0]} {QUESTION}"}
+    assert only([bare, *said]).question in {QUESTION, f"{PASSAGES[0]}\n{QUESTION}"}
     assert records_of([bare, span(3, 1, "chat")]) == [] or only([bare, span(3, 1, "chat")]).question is None

@@ -15,7 +15,7 @@ TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), b"a parent"
 
 
 def spans_in(body, **about):
-    batch = batch_of(body, most=MAX_BODY, **about)
+    batch = batch_of(body, **({"most": MAX_BODY} | about))
     return [one for spans in batch.traces.values() for one in decoded(spans)]
 
 
@@ -73,7 +73,9 @@ def test_json_holds_the_same_as_protobuf(span, request_with):
     body = json.dumps(content).encode()
 
     assert (
-        spans_in(body, is_json=True) == spans_in(gzip.compress(body), is_json=True, is_packed=True) == spans_of(request)
+        spans_in(body, is_json=True)
+        == spans_in(gzip.compress(body), is_json=True, is_packed=True, most=len(body))
+        == spans_of(request)
     )
 
 
@@ -92,7 +94,10 @@ def test_json_holds_the_same_as_protobuf(span, request_with):
     ids=lambda value: str(len(value)),
 )  # fmt: skip
 def test_a_body_that_is_no_request_is_refused(about, body):
-    with pytest.raises(RefusedError, match="the body"):
+    with pytest.raises(
+        RefusedError,
+        match=r"^the body is not (an ExportTraceServiceRequest( in JSON)?|packed as it says|one whole stream)$",
+    ):
         batch_of(body, most=MAX_BODY, **about)
 
 
@@ -111,5 +116,5 @@ def test_spans_of_ragspan_itself_are_not_read(answer, request_with):
 
 
 def test_a_gzip_bomb_is_unpacked_no_further_than_to_the_bound():
-    with pytest.raises(RefusedError, match="may unpack to 1000 bytes"):
+    with pytest.raises(RefusedError, match=r"^this body may unpack to 1000 bytes$"):
         batch_of(gzip.compress(bytes(10_000_000)), most=1000, is_packed=True)

@@ -109,5 +109,5 @@ def test_at_the_end_of_the_process_a_trace_without_its_root_is_left_out_and_coun
 
 @pytest.mark.parametrize("limit", [{"quiet": 0}, {"deadline": -1}, {"max_bytes": 0}, {"max_traces": 1.5}])
 def test_a_limit_that_cannot_be_one_is_refused(limit):
-    with pytest.raises(ConfigurationError, match=next(iter(limit))):
+    with pytest.raises(ConfigurationError, match=f"^{next(iter(limit))} is .*, but should be "):
         BufferLimits(**limit)

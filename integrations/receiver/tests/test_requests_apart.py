@@ -59,7 +59,9 @@ def test_steps_of_one_request_in_several_spans_are_one_record():
     """The second one was told what the first one found and said."""
     first = handled(10, 1, FIRST, CELLO, f"{CELLO}\n{FIRST}", FOUR)
     second = handled(20, 1, SECOND, HARP, f"{FOUR}\n{HARP}\n{SECOND}", MANY)
-    (record,) = records_of([span(1, None, {}, name="ask"), *first, *second])
+    graded = span(30, 1, {"openinference.span.kind": "CHAIN"}, name="FaithfulnessEvaluator")
+    grade = handled(40, 30, "Is it so?", CELLO, f"{HARP}\nIs it so?", "Yes, it is all there.")
+    (record,) = records_of([span(1, None, {}, name="ask"), *first, *second, graded, *grade])
 
     assert record.response == MANY
     assert [context.text for context in record.contexts or ()] == [CELLO, HARP]

@@ -211,6 +211,6 @@ def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
         if chain.inputs is OPAQUE and any(part.role != "system" for part in asked):
             # OpenTelemetry's own instrumentation of LangChain writes a state as a text.
             state = payloads.read(asked[-1].text)
-            chain.inputs = state if isinstance(state, dict) else {"messages": asked}
+            chain.inputs = state if isinstance(state, dict) else asked
         if chain.output is OPAQUE and (replies := payloads.messages_at(read.span, names.REPLY, "assistant")):
             chain.output = PayloadMessage("ai", replies[-1].content, replies[-1].calls)
