@@ -175,6 +175,7 @@ RESPONSES: dict[str, tuple[list[str | PayloadMessage], Any, Any]] = {
     ),
     # Not the model's words
     "the program's own words in a field": ([], {"greeting": "Good day!", "seconds": 3}, "Good day!"),
+    "two words beside a conversation": ([], talk(verdict="Three years.", next="__end__"), "Three years."),
     "a guard's words": ([ANSWER], GUARD, GUARD),
     "an answer that a judge let pass": ([ANSWER, "yes"], ANSWER, ANSWER),
     "what replaces an answer that it did not": ([ANSWER, "no"], "I cannot say.", "I cannot say."),

@@ -78,6 +78,9 @@ def searches_of_every_kind(program):
     scored = [Document(MOTOR, "m", {}), Document(PUMP, "p", {"relevance_score": 0.9, "source": "manual.pdf"})]
     program.takes(SearchStep, "search", scored, outer, inputs=QUESTION, metadata={"top_k": 4, "data_source_id": "shop"})
     program.tree.end(outer, program.now(), scored[1:])
+    same = program.begins(SearchStep, "wrapping search", inputs=QUESTION)
+    program.takes(SearchStep, "search", scored[:1], same, inputs=QUESTION)
+    program.tree.end(same, program.now(), scored[:1])
     for name, output, inner in (("look_up", FILTER, SearchStep), ("helper", "It is so.", ModelStep)):
         tool = program.begins(ToolStep, name, inputs={"query": "filter", "k": 2}, call_id=f"call of {name}")
         program.takes(SearchStep, "search", documents(FILTER), tool, inputs="filter")
@@ -150,6 +153,26 @@ def test_a_stream_that_is_left_before_its_model_spoke_has_no_response():
 
     assert record is not None
     assert (record.status, record.response) == ("aborted", None)
+
+
+@pytest.mark.parametrize(
+    ("status", "errors"),
+    [
+        ("aborted", ["GeneratorExit", "CancelledError", "KeyboardInterrupt"]),
+        ("interrupted", ["GraphInterrupt", "NodeInterrupt", "GraphDrained"]),
+        ("error", ["OSError"]),
+    ],
+)
+def test_what_ended_a_request(status, errors):
+    for error in errors:
+        program = Program()
+        program.model(ANSWER)
+        program.tree.fail(program.root, program.now(), ErrorReport(type=error, message="gone"))
+        record = record_of(program.tree)
+
+        assert record is not None
+        assert (record.status, record.response) == (status, None)
+        assert (record.error_type, record.error) == ((error, program.tree.noted) if status == "error" else (None, None))
 
 
 def test_a_stream_that_is_left_while_its_model_speaks_has_what_it_said():
