@@ -75,7 +75,7 @@ def test_background_and_the_prompt_can_be_set(sink):
         answer.background = ["49 euros", Background(text="rows: 1", kind="tool")]
         answer.prompt = [
             {"role": "developer", "content": "Be brief."},
-            {"role": "user", "content": [{"type": "text", "text": "Fee?"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "user", "content": [{"type": "text", "text": "Fee?"}, {"type": "image_url"}, {"text": "Now."}]},
             {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
             SimpleNamespace(role="tool", content="rows: 1"),
         ]
@@ -86,7 +86,7 @@ def test_background_and_the_prompt_can_be_set(sink):
     (model,) = record.generations
     assert [(message.role, message.text, len(message.tool_requests)) for message in model.prompt] == [
         ("system", "Be brief.", 0),
-        ("user", "Fee?", 0),
+        ("user", "Fee?\nNow.", 0),
         ("assistant", "", 1),
         ("tool", "rows: 1", 0),
     ]

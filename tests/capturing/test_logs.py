@@ -92,7 +92,9 @@ def test_the_oldest_request_is_given_up_when_too_many_are_open(requests, sink, m
 
 def test_a_request_that_goes_on_for_too_long_is_given_up_when_the_next_one_begins(requests, sink, monkeypatch):
     old, young = begun(requests), begun(requests, 2)
-    old.started_ns -= 5 * 3600 * 10**9
+    old.started_ns, young.started_ns = (
+        log.started_ns - 4 * 3600 * 10**9 - ago for log, ago in ((old, 1), (young, -60 * 10**9))
+    )
     monkeypatch.setattr(open_requests, "_NS_BETWEEN_LOOKS", 0)
     requests._next_look_ns = 0
     begun(requests, 3)
@@ -108,6 +110,14 @@ def test_a_request_with_runs_without_end_is_given_up(requests, sink):
 
     assert statuses(sink) == ["aborted"]
     assert requests.live == {}
+
+
+def test_what_is_forgotten_is_over_and_submits_nothing(requests, sink):
+    log = begun(requests)
+    requests.discard()
+    requests.finish(log)
+
+    assert (log.over, requests.live, sink.captures) == (True, {}, [])
 
 
 def test_ended_runs_are_known_for_a_while_in_a_fixed_amount_of_memory():

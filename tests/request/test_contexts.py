@@ -94,6 +94,13 @@ def an_answer_that_was_thrown_away(log: WrittenLog) -> str:
     return ANSWER
 
 
+def a_window_and_its_sentence(log: WrittenLog) -> str:
+    window = f"It is blue. {PUMP} It is heavy."
+    log.steps(QUESTION, [Document(PUMP, "1", {"window": window}), Document(HOSE, "2", {"window": HOSE})])
+    log.says(ANSWER, [PayloadMessage("system", window), PayloadMessage("human", f"{PUMP}\n{HOSE}\n{QUESTION}")])
+    return ANSWER
+
+
 def a_sentence_of_a_long_reply(log: WrittenLog) -> str:
     log.searches(PUMP, MOTOR)
     log.says(f"{FILTER} {ANSWER} {HOSE}", f"{PUMP}\n{QUESTION}")
@@ -194,6 +201,7 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "a passage to search with": (a_passage_to_search_with, [HOSE, MOTOR]),
     "a passage to call a tool with": (a_passage_to_call_a_tool_with, [HOSE]),
     "an answer that was thrown away": (an_answer_that_was_thrown_away, [PUMP]),
+    "a window and its sentence": (a_window_and_its_sentence, [f"It is blue. {PUMP} It is heavy.", HOSE]),
     "a sentence of a long reply": (a_sentence_of_a_long_reply, [PUMP]),
     "partial answers without a model": (partial_answers_without_a_model, [PUMP, MOTOR]),
     "a draft that is revised": (a_draft_that_is_revised, [PUMP, FILTER]),
