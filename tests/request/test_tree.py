@@ -59,7 +59,6 @@ def test_a_search_and_a_model_make_a_record():
     program.model(ANSWER)
     record = program.ends(ANSWER)
 
-    assert record is not None
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
     assert [context.text for context in record.contexts or ()] == [PUMP]
 
@@ -151,7 +150,6 @@ def test_a_stream_that_is_left_before_its_model_spoke_has_no_response():
     program.search(PUMP, query="warranty pump years")
     record = program.is_left()
 
-    assert record is not None
     assert (record.status, record.response) == ("aborted", None)
 
 
@@ -170,7 +168,6 @@ def test_what_ended_a_request(status, errors):
         program.tree.fail(program.root, program.now(), ErrorReport(type=error, message="gone"))
         record = record_of(program.tree)
 
-        assert record is not None
         assert (record.status, record.response) == (status, None)
         assert (record.error_type, record.error) == ((error, program.tree.noted) if status == "error" else (None, None))
 
@@ -181,7 +178,6 @@ def test_a_stream_that_is_left_while_its_model_speaks_has_what_it_said():
     step = program.model("It runs for")
     record = program.is_left()
 
-    assert record is not None
     assert (record.status, record.response) == ("aborted", "".join(step.tokens))
 
 
@@ -216,7 +212,6 @@ def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, q
     program.model(ANSWER)
     record = program.ends(ANSWER)
 
-    assert record is not None
     assert record.question == question
 
 
@@ -235,7 +230,6 @@ def test_a_conversation_that_ends_with_its_model_and_instructions_are_no_questio
     program.model(ANSWER)
     record = program.ends(ANSWER)
 
-    assert record is not None
     assert record.question == QUESTION
 
 
@@ -260,7 +254,6 @@ def test_what_a_model_thought_is_no_part_of_the_response(said, response):
     program.model(said)
     record = program.ends(said)
 
-    assert record is not None
     assert record.response == response
     assert [context.text for context in record.contexts or ()] == [PUMP]
 
@@ -274,7 +267,6 @@ def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(ke
     program.tree.end(node, program.now(), kept)
     record = program.ends({"question": QUESTION, "docs": documents(PUMP)})
 
-    assert record is not None
     assert record.response == ANSWER
 
 
@@ -284,7 +276,6 @@ def test_a_filter_that_left_nothing_gave_an_answer_without_a_model_no_documents(
     program.takes(RerankStep, "filter", [], is_filter=True)
     record = program.ends("Nothing was found.")
 
-    assert record is not None
     assert (record.contexts, record.contexts_unknown) == ((), None)
 
 
@@ -295,7 +286,6 @@ def test_documents_of_the_history_that_a_later_prompt_has_as_its_own_count():
         program.takes(ModelStep, "model", PayloadMessage("ai", ANSWER), inputs=messages)
     record = program.ends(ANSWER)
 
-    assert record is not None
     assert [context.text for context in record.contexts or ()] == [PUMP]
 
 
@@ -319,7 +309,6 @@ def test_the_result_of_a_tool_that_is_named_as_a_search_is_documents(monkeypatch
     log.says(ANSWER, PROMPT)
     record = log.ends(ANSWER)
 
-    assert record is not None
     assert [context.text for context in record.contexts or ()] == [PUMP]
     (search,) = record.retrievals
     assert (search.name, search.query, [context.text for context in search.contexts]) == (
@@ -335,6 +324,5 @@ def test_a_tool_that_nobody_names_is_no_search():
     log.says(ANSWER, PROMPT)
     record = log.ends(ANSWER)
 
-    assert record is not None
     assert record.retrievals == ()
     assert [call.name for call in record.tool_calls] == ["lookup"]

@@ -210,3 +210,57 @@ def test_a_request_whose_span_does_not_say_the_question_was_asked_what_its_first
 
     assert only([bare, *said]).question in {QUESTION, f"{PASSAGES[0]}\n{QUESTION}"}
     assert records_of([bare, span(3, 1, "chat")]) == [] or only([bare, span(3, 1, "chat")]).question is None
+
+
+# Steps of every kind, as each convention names them: a chain, an agent, a model, a search, a tool, an evaluation, and what takes no part
+
+WORDS = {
+    "openinference.span.kind": "CHAIN AGENT LLM RETRIEVER TOOL EVALUATOR EMBEDDING",
+    "langfuse.observation.type": "span agent generation retriever tool evaluator embedding",
+    "langsmith.span.kind": "chain agent llm retriever tool evaluator embedding",
+    "gen_ai.operation.name": "invoke_workflow invoke_agent chat retrieval execute_tool evaluate create_agent",
+    "traceloop.span.kind": "workflow agent chat retrieve tool evaluate embeddings",
+    "ai.operationId": "ai.generateText - ai.generateText.doGenerate - ai.toolCall - ai.embed",
+}
+NAMES = {
+    "openinference.span.kind": "input.value output.value llm.prompts llm.output_messages agent.name - llm.model_name llm.provider",
+    "langfuse.observation.type": "langfuse.observation.input langfuse.observation.output - - - - langfuse.observation.model.name -",
+    "langsmith.span.kind": "gen_ai.prompt gen_ai.completion - - langsmith.trace.name - gen_ai.request.model gen_ai.system",
+    "gen_ai.operation.name": "gen_ai.tool.call.arguments gen_ai.tool.call.result gen_ai.prompt gen_ai.completion"
+    " gen_ai.workflow.name gen_ai.tool.call.id gen_ai.request.model gen_ai.provider.name",
+    "traceloop.span.kind": "traceloop.entity.input traceloop.entity.output gen_ai.prompt gen_ai.completion"
+    " traceloop.entity.name - gen_ai.request.model gen_ai.system",
+    "ai.operationId": "ai.toolCall.input ai.toolCall.output ai.prompt ai.response.object"
+    " ai.toolCall.name ai.toolCall.id ai.model.id ai.model.provider",
+}
+
+
+@pytest.mark.parametrize("convention", WORDS)
+def test_steps_of_every_kind(convention: str) -> None:
+    """A chain's agent searches, uses a tool and asks a model; an evaluation asks one, too, and something else is outside."""
+    chain, agent, model, search, tool, evaluation, other = WORDS[convention].split()
+    given, gave, asked, said, named, call_id, of_model, provider = NAMES[convention].split()
+    inner = 1 if agent == "-" else 2
+    prompt, found = f"{PASSAGES[0]} {QUESTION}", json.dumps([{"text": text} for text in PASSAGES])
+    rows: list[tuple[int | None, str, dict[str, Any]]] = [
+        (None, chain, {given: QUESTION, gave: ANSWER, asked: QUESTION}),
+        (1, agent, {named: "helpdesk", given: QUESTION, gave: ANSWER}),
+        (inner, search, {given: QUESTION, gave: found}),
+        (inner, tool, {named: "clock", call_id: "c-1", given: json.dumps({"zone": 1}), gave: "It is nine."}),
+        (inner, model, {given: prompt, gave: ANSWER, asked: prompt, said: ANSWER, of_model: "m", provider: "maker"}),
+        (1, evaluation, {given: "Is it so?", gave: "Yes, it is."}),
+        (6, model, {given: "Is it so?", gave: "Yes, it is.", asked: PASSAGES[1], said: "Yes, it is."}),
+        (None, other, {given: QUESTION, gave: ANSWER}),
+    ]
+    spans = [
+        replace(
+            span(number, parent, word),
+            attributes={convention: word} | about,
+            start_ns=10 * number,
+            end_ns=100 - number if number < 3 else 10 * number + 5,
+        )
+        for number, (parent, word, about) in enumerate(rows, 1)
+        if word != "-"
+    ]
+
+    assert only(spans).response == ANSWER
