@@ -223,15 +223,19 @@ WORDS = {
     "ai.operationId": "ai.generateText - ai.generateText.doGenerate - ai.toolCall - ai.embed",
 }
 NAMES = {
-    "openinference.span.kind": "input.value output.value llm.prompts llm.output_messages agent.name - llm.model_name llm.provider",
-    "langfuse.observation.type": "langfuse.observation.input langfuse.observation.output - - - - langfuse.observation.model.name -",
-    "langsmith.span.kind": "gen_ai.prompt gen_ai.completion - - langsmith.trace.name - gen_ai.request.model gen_ai.system",
+    "openinference.span.kind": "input.value output.value llm.prompts llm.output_messages agent.name -"
+    " llm.model_name llm.provider llm.finish_reason openinference.",
+    "langfuse.observation.type": "langfuse.observation.input langfuse.observation.output - - - - langfuse.observation.model.name"
+    " - - langfuse.trace.metadata.",
+    "langsmith.span.kind": "gen_ai.prompt gen_ai.completion - - langsmith.trace.name - gen_ai.request.model gen_ai.system"
+    " - langsmith.metadata.",
     "gen_ai.operation.name": "gen_ai.tool.call.arguments gen_ai.tool.call.result gen_ai.prompt gen_ai.completion"
-    " gen_ai.workflow.name gen_ai.tool.call.id gen_ai.request.model gen_ai.provider.name",
+    " gen_ai.workflow.name gen_ai.tool.call.id gen_ai.request.model gen_ai.provider.name"
+    " gen_ai.response.finish_reasons gen_ai.",
     "traceloop.span.kind": "traceloop.entity.input traceloop.entity.output gen_ai.prompt gen_ai.completion"
-    " traceloop.entity.name - gen_ai.request.model gen_ai.system",
+    " traceloop.entity.name - gen_ai.request.model llm.system - traceloop.association.properties.",
     "ai.operationId": "ai.toolCall.input ai.toolCall.output ai.prompt ai.response.object"
-    " ai.toolCall.name ai.toolCall.id ai.model.id ai.model.provider",
+    " ai.toolCall.name ai.toolCall.id ai.model.id ai.model.provider ai.response.finishReason ai.telemetry.metadata.",
 }
 
 
@@ -239,15 +243,20 @@ NAMES = {
 def test_steps_of_every_kind(convention: str) -> None:
     """A chain's agent searches, uses a tool and asks a model; an evaluation asks one, too, and something else is outside."""
     chain, agent, model, search, tool, evaluation, other = WORDS[convention].split()
-    given, gave, asked, said, named, call_id, of_model, provider = NAMES[convention].split()
+    given, gave, asked, said, named, call_id, of_model, provider, reason, about = NAMES[convention].split()
+    texts = (given, gave) if asked == "-" else (asked, said)
     inner = 1 if agent == "-" else 2
     prompt, found = f"{PASSAGES[0]} {QUESTION}", json.dumps([{"text": text} for text in PASSAGES])
     rows: list[tuple[int | None, str, dict[str, Any]]] = [
-        (None, chain, {given: QUESTION, gave: ANSWER, asked: QUESTION}),
+        (None, chain, {given: QUESTION, gave: ANSWER, asked: QUESTION, f"{about}plan": "basic"}),
         (1, agent, {named: "helpdesk", given: QUESTION, gave: ANSWER}),
         (inner, search, {given: QUESTION, gave: found}),
         (inner, tool, {named: "clock", call_id: "c-1", given: json.dumps({"zone": 1}), gave: "It is nine."}),
-        (inner, model, {given: prompt, gave: ANSWER, asked: prompt, said: ANSWER, of_model: "m", provider: "maker"}),
+        (
+            inner,
+            model,
+            {of_model: "m", provider: "maker", reason: "stop", **dict(zip(texts, (prompt, ANSWER), strict=True))},
+        ),
         (1, evaluation, {given: "Is it so?", gave: "Yes, it is."}),
         (6, model, {given: "Is it so?", gave: "Yes, it is.", asked: PASSAGES[1], said: "Yes, it is."}),
         (None, other, {given: QUESTION, gave: ANSWER}),

@@ -91,7 +91,7 @@ GAVE = (
 SYSTEM = "gen_ai.system_instructions"
 PROMPT = (
     *("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", "ai.prompt.messages", "ai.prompt"),
-    *("llm.prompts", "langfuse.observation.input"),
+    "llm.prompts",
 )
 REPLY = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", "ai.response.text", "ai.response.object")
 REPLY_CALLS = "ai.response.toolCalls"
