@@ -6,7 +6,7 @@ import pytest
 from li_programs import PASSAGES, QUESTION, retriever
 from li_workflows import one_step
 from llama_index.core import Settings
-from llama_index.core.base.llms.types import CitableBlock
+from llama_index.core.base.llms.types import AudioBlock, CitableBlock, VideoBlock
 from llama_index.core.llms import ChatMessage, DocumentBlock, ImageBlock, TextBlock
 
 PIXEL = base64.b64decode(
@@ -20,8 +20,10 @@ PIXEL = base64.b64decode(
         DocumentBlock(data=b"%PDF-1.7 \xff", document_mimetype="application/pdf"),
         DocumentBlock(url="https://example.org/manual.txt", document_mimetype="text/plain"),
         ImageBlock(image=PIXEL),
+        AudioBlock(audio=b"UklGRg==", format="wav"),
+        VideoBlock(url="https://example.org/film.mp4"),
     ],
-    ids=["no text", "elsewhere", "a picture"],
+    ids=["no text", "elsewhere", "a picture", "a sound", "a film"],
 )
 @pytest.mark.parametrize("beside", [[], [TextBlock(text=PASSAGES["cello"])]], ids=["alone", "beside a text"])
 async def test_a_file_in_a_message_leaves_the_contexts_unknown(captured, block, beside):

@@ -12,7 +12,7 @@ from li_programs import QUESTION, engine
 from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index_instrumentation import get_dispatcher
 
-from ragspan.defaults import set_default_engine
+from ragspan.defaults import default_engine, set_default_engine
 from ragspan_llama_index import RagspanCallbackHandler, RagspanLlamaIndexInstrumentor
 
 
@@ -55,9 +55,12 @@ def test_a_handler_stands_in_a_callback_manager_and_is_copied_and_pickled_with_i
     engine().query(QUESTION)
     assert len(sink.take()) == 1
     CallbackManager([of_own]).on_event_start(CBEventType.QUERY)
-    for one in (of_own, of_default, own, default):
+    for one in (of_own, own, default):
         assert one.open_spans == 0
         one.detach()
+    engine().query(QUESTION)
+    assert default_engine().stats().submitted == 2, "the copy of the default one goes on"
+    of_default.detach()
 
 
 def test_it_is_found_by_opentelemetry_instrument():

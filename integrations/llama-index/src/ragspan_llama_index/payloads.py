@@ -121,7 +121,7 @@ def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
     calls = []
     for call in blocks or (items_of(given) if is_list(given) else None) or ():
         known = log.kept.get(id(call))
-        if known is None or type(known[1]) is not Call:
+        if known is None:
             own = entries_in(call) or fields_of(call)
             function = entries_in(own.get("function")) or fields_of(own.get("function"))
             arguments = (own.get("tool_kwargs"), function.get("arguments"), own.get("input"))
