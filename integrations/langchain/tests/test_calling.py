@@ -104,6 +104,18 @@ def test_two_handlers_of_one_sink_see_one_request(captured, new_captures):
     assert captured.answers() == [COMPLETE]
 
 
+def test_documents_that_the_program_rewrites_in_place(captured):
+    def rewrite(found):
+        for document in found:
+            document.page_content = document.page_content.replace("three years", "thirty-six months in all")
+        return found
+
+    rag_chain(retriever(PUMP, HOSE) | rewrite).invoke(QUESTION, captured.config)
+
+    written = PUMP.replace("three years", "thirty-six months in all")
+    assert captured.answers() == [Answered(QUESTION, [written, HOSE], ANSWER)]
+
+
 # Run ids that the caller gives, as LangServe does on every request
 
 

@@ -38,7 +38,9 @@ def run(program, listener: Listener, *, ours=None, first=False):
 
 def record_of(sink):
     """What we saw of the program's answers; in any order."""
-    records = filter(None, (capture.to_record() for capture in sink.take()))
+    assert sink.errors == []
+    records = [record for capture in sink.take() if (record := capture.to_record())]
+    assert all(step.reply or each.status != "complete" for each in records for step in each.generations)
     return sorted(
         repr((each.question, each.response, each.contexts and [c.text for c in each.contexts])) for each in records
     )

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
     FOUND,
+    HOSE,
     PUMP,
     QUESTION,
     TopicRetriever,
@@ -35,6 +36,9 @@ from rag_programs import (
 
 CONTEXT = documents(PUMP)
 TALK = [HumanMessage("Hello there!"), AIMessage("Good day."), HumanMessage(QUESTION)]
+
+
+TWO_TEXTS = [{"type": "text", "text": "How long is the warranty "}, {"type": "text", "text": "on the pump?"}]
 
 
 class Mood(str, Enum):
@@ -112,9 +116,10 @@ def test_a_question_in_this_form(captured, inputs, call):
         [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}],
         [{"type": "image", "base64": "AAAA", "mime_type": "image/png"}, {"type": "text", "text": QUESTION}],
         [QUESTION, {"type": "file", "file": {"filename": "photo.pdf", "file_data": "AAAA"}}],
-        [{"type": "text", "text": "How long is the warranty "}, {"type": "text", "text": "on the pump?"}],
+        TWO_TEXTS,
+        [{"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": HOSE}]}}, *TWO_TEXTS],
     ],
-    ids=["image url", "image", "file", "two texts"],
+    ids=["image url", "image", "file", "two texts", "a document of texts"],
 )
 def test_the_text_of_a_question_with_pictures(captured, content):
     def rag(messages):

@@ -68,8 +68,9 @@ async def test_a_stream_closed_before_the_model_has_said_a_word(captured):
     assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
 
 
-async def test_an_asynchronous_stream_that_is_dropped_and_collected(captured):
-    stream = rag_chain().astream(QUESTION, captured.config)
+@pytest.mark.parametrize("copies", [1, 2], ids=["once", "twice in the list"])
+async def test_an_asynchronous_stream_that_is_dropped_and_collected(captured, copies):
+    stream = rag_chain().astream(QUESTION, {"callbacks": [captured.handler] * copies})
     for _ in range(3):
         await anext(stream)
     del stream

@@ -98,7 +98,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.recorder.start("model", run_id, messages[0] if messages else (), serialized, about)
 
     def on_llm_start(self, serialized: Any, prompts: list[str], *, run_id: UUID, **about: Any) -> None:
-        self.recorder.start("model", run_id, prompts[:1], serialized, about)
+        self.recorder.start("model", run_id, prompts, serialized, about)
 
     # The parameter must be called `token`: LangChain passes it by keyword in sync code, by position in async code.
 
