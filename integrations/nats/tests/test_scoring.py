@@ -64,9 +64,9 @@ class Scoring:
         return [value for _, value in self._telemetry.measurements().get("ragspan.score", [])]
 
     async def deliver(self, *records, number=1):
-        """The verdicts on these records, delivered at the same time, as pairs of ending and reason."""
+        """The verdicts on these records, delivered at the same time, as ending, reason and detail."""
         verdicts = await asyncio.gather(*(self._deliver(record, number) for record in records or [a_record()]))
-        return [(verdict.ending, verdict.reason) for verdict in verdicts]
+        return [(verdict.ending, verdict.reason, verdict.detail) for verdict in verdicts]
 
     async def _deliver(self, record, number):
         delivery = a_delivery(number=number)
@@ -96,8 +96,8 @@ def make(monkeypatch):
         asyncio.run(one.part.shutdown())
 
 
-ACKNOWLEDGED = [("acknowledged", None)]
-FAILED = [("nacked", "export_failed")]
+ACKNOWLEDGED = [("acknowledged", None, "")]
+FAILED = [("nacked", "export_failed", "the backend did not take all of it in time")]
 
 
 class TestWhatIsEmitted:
@@ -106,7 +106,8 @@ class TestWhatIsEmitted:
         other, backend = RecordingEmitter(), Backend()
         scoring = make(backend, emitters=[other], outcomes=outcomes)
 
-        assert await scoring.deliver(number=number) == [("nacked", "judge_outage")]
+        detail = f"1 of {len(outcomes)} metrics failed: APIConnectionError"
+        assert await scoring.deliver(number=number) == [("nacked", "judge_outage", detail)]
         assert (backend.tries, other.scored, scoring.events, scoring.measurements) == ([], [], [], [])
 
     async def test_all_of_one_that_is(self, make):
@@ -224,5 +225,7 @@ class TestNativeScores:
         writer = Scores(lambda key: Delivered())
         writer.items_of = lambda scored, span: 1 / 0
 
-        assert await make(Backend(), emitters=[writer]).deliver() == [("nacked", "emitter_error")]
+        assert await make(Backend(), emitters=[writer]).deliver() == [
+            ("nacked", "emitter_error", "an emitter raised; the log says what")
+        ]
         assert "Scores failed with ZeroDivisionError" in caplog.messages

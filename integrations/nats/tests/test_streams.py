@@ -48,6 +48,8 @@ def test_missing_streams_are_made_and_existing_ones_left_alone(broker):
     assert records.max_bytes == 1_000_000
     assert (dead.subjects, dead.storage, dead.num_replicas) == ([STREAM.dead_letters], StorageType.FILE, 1)
     assert (dead.retention, dead.discard) == (RetentionPolicy.LIMITS, DiscardPolicy.OLD)
+    assert (dead.max_bytes, dead.max_age, dead.duplicate_window) == (256 * 1024**2, 30 * 24 * 3600.0, 600.0)
+    assert dead.description == "Records that ragspan's workers could not score, with the reasons"
     assert [message.payload for message in broker.messages(STREAM.name)] == [b"kept"]
 
 
@@ -55,7 +57,8 @@ def test_records_wait_until_a_worker_has_scored_them_and_a_full_stream_refuses(b
     ensure(broker)
 
     records = info(broker, STREAM.name).config
-    assert records.subjects == [STREAM.records]
+    assert (records.subjects, records.max_bytes) == ([STREAM.records], 1024**3)
+    assert records.description == "Answers that wait to be scored by ragspan's workers"
     assert (records.retention, records.discard) == (RetentionPolicy.WORK_QUEUE, DiscardPolicy.NEW)
     assert (records.max_msgs, records.max_age, records.duplicate_window) == (100_000, 3 * 24 * 3600.0, 600.0)
 
@@ -69,5 +72,5 @@ def test_the_workers_share_a_consumer_that_never_gives_a_record_up(broker):
         return await client.jetstream().consumer_info(STREAM.name, STREAM.consumer)
 
     config = broker.ask(consumer).config
-    assert (config.ack_policy, config.max_deliver) == (AckPolicy.EXPLICIT, -1)
-    assert config.ack_wait == 60.0  # the later settings count
+    assert (config.ack_policy, config.max_deliver, config.max_ack_pending) == (AckPolicy.EXPLICIT, -1, 10_000)
+    assert (config.filter_subject, config.ack_wait) == (STREAM.records, 60.0)  # the later settings count
