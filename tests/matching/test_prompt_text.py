@@ -5,12 +5,15 @@ import json
 import re
 import textwrap
 import unicodedata
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
+from whole_records import WholeRecords
 
 from ragspan.matching import PromptTexts
 
+WHOLE = WholeRecords(Path(__file__).with_name("whole_excerpts.json"))
 BETA = "Beta settles card payments after midnight; the run takes about four minutes on weekdays."
 ALPHA = 'Alpha stores "customer profiles" in Postgres\nand keeps them for <seven> years & a day.'
 TRICKY = [
@@ -143,36 +146,7 @@ def test_an_excerpt_stands_for_the_whole_text(excerpt):
     assert found("\n\n".join(map(excerpt, texts[:2])), *texts) == ["part", "part", None, None]
 
 
-@pytest.mark.parametrize(
-    "excerpt", [BETA[:40] + "...", BETA[20:], "… " + BETA[14:70] + " …"], ids=["beginning", "end", "middle"]
-)
-def test_an_excerpt_of_a_short_text_is_found_as_a_part(excerpt):
-    assert found(f"[1] {excerpt}\n[2] something else", BETA) == ["part"]
-
-
-def test_a_few_common_words_are_no_excerpt():
-    assert found("Say which card payments are meant, and when Beta is open.", BETA) == [None]
-
-
 # Texts that are alike
-
-
-def test_a_text_inside_a_longer_one_does_not_count_by_that():
-    assert found(BETA, BETA, "Beta settles card payments") == ["whole", None]
-    assert found(f"{BETA}\nBeta settles card payments", BETA, "Beta settles card payments") == ["whole", "whole"]
-    assert found(f"{BETA}\n\n{BETA}", "Beta settles card payments", BETA) == [None, "whole"]
-
-
-def test_a_heading_that_texts_share_proves_nothing():
-    heading = "Handbook of the payments department, third edition: "
-
-    assert found(f"{heading}{BETA}", heading + BETA, heading + ALPHA) == ["whole", None]
-
-
-def test_two_texts_that_were_cut_to_the_same_heading_have_a_place_each():
-    heading = "Handbook of the payments department, third edition, for authorised readers of the branch offices only: "
-
-    assert found(f"[1] {heading}...\n[2] {heading}...", heading + BETA, heading + ALPHA) == ["part", "part"]
 
 
 OVERLAP = "Card payments that arrive after the cut-off time of six are settled on the following business day. "
@@ -244,69 +218,77 @@ def free_in(prompts):
     return [found.span() for found in re.finditer(rb"\x00+", prompts.marks[0])]
 
 
-def shown(prompt, *texts, apart=""):
+def shown(prompt, *texts):
     """The matches of texts, and what is left of a prompt where it has more than a mark."""
-    prompts = PromptTexts([prompt], apart=apart)
-    matches = [own[0].text if own else None for own in prompts.find(texts)]
+    prompts = PromptTexts([prompt])
+    matches = [[list(match)[1:] for match in own] for own in prompts.find(texts)]
     left = [prompt[start:end].strip('\n\\"[.') for start, end in free_in(prompts)]
-    return matches, [text for text in left if text]
+    return [matches, [text for text in left if text]]
 
 
 CONTACT = "The contact of the boiler room is anna@example.com, and the pressure is two bar when it is cold."
 
 
-@pytest.mark.parametrize("write", [str, json.dumps, html.escape, ascii], ids=["plain", "json", "html", "python"])
-def test_what_a_program_masked_is_not_in_the_text(write):
-    masked = CONTACT.replace("anna@example.com", "[E-MAIL]")
+MASKED = CONTACT.replace("anna@example.com", "[E-MAIL]")
+HEADING = "Handbook of the payments department, third edition, for authorised readers of the branch offices only: "
+CUSTODIAN = "Anna Smith runs the boiler room of the whole house since 1999 for the board"
+REPORTS = f"{BETA} Its reports go to the head office by courier, and copies of them to the archive in Turin."
+LONG_WORDS = "Kartenzahlungen werden spätestens nach Transaktionsabschluss gutgeschrieben."
+PARAGRAPHS = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
+KIT = "The kit of the pump holds nine parts, two of which are of brass, "
+CASES = {
+    "the beginning of a short text": (f"[1] {BETA[:40]}...\n[2] something else", BETA),
+    "the end of a short text": (f"[1] {BETA[20:]}\n[2] something else", BETA),
+    "the middle of a short text": (f"[1] … {BETA[14:70]} …\n[2] something else", BETA),
+    "a few common words": ("Say which card payments are meant, and when Beta is open.", BETA),
+    "a text inside a longer one": (BETA, BETA, BETA[:26]),
+    "a text inside a longer one, and by itself": (f"{BETA}\n{BETA[:26]}", BETA, BETA[:26]),
+    "a text inside a longer one that comes twice": (f"{BETA}\n\n{BETA}", BETA[:26], BETA),
+    "a heading that texts share": (f"{HEADING}{BETA}", HEADING + BETA, HEADING + ALPHA),
+    "two texts that were cut to the same heading": (
+        f"[1] {HEADING}...\n[2] {HEADING}...",
+        *(HEADING + BETA, HEADING + ALPHA),
+    ),
+    "a piece that two texts share": (f"{KIT}...\nHow many?", f"{KIT}all of them new.", f"{KIT}and no screws at all."),
+    **{
+        f"what is masked, {name}": (f"Use:\n{write(MASKED)}\nAnswer!", CONTACT)
+        for name, write in (("plain", str), ("json", json.dumps), ("html", html.escape), ("python", ascii))
+    },
+    "masks at both edges": (
+        f"Source: a.pdf\n{CUSTODIAN.replace('Anna Smith', '[NAME]').replace('1999', '****')}\n",
+        CUSTODIAN,
+    ),
+    "a mask within": (f"Use: Write to {MASKED} Be brief.", f"Write to {CONTACT}"),
+    "a text that is cut where the prompt cuts it": (f"{BETA}\n\nWhere do its reports go?", REPORTS),
+    "a few long words": (f"{LONG_WORDS[:35]}...\nWhen?", LONG_WORDS),
+    "a long word of a text": ("Kartenzahlungen werden sofort gutgeschrieben.", LONG_WORDS),
+    "most words of a short text": (
+        "Dr. *** lives in Graz since the year 2019.",
+        "Dr. Maria lives in Graz since the year 2019.",
+    ),
+    "words between the pieces of a text": (
+        f"{PARAGRAPHS[:300]} [...] {PARAGRAPHS[900:1200]}\nSource: b.pdf",
+        PARAGRAPHS,
+    ),
+    "another text between the pieces of one": (
+        f"{PARAGRAPHS[:300]}\n{CONTACT}\n{PARAGRAPHS[900:1200]}",
+        *(PARAGRAPHS, CONTACT),
+    ),
+    "the copies of a text": (f"{BETA}\nPrice: 3\n{BETA}", BETA),
+    "the copies of a text in JSON": (f"{json.dumps(ALPHA)}\nPrice: 3\n{json.dumps(ALPHA)}", ALPHA),
+    "a cut text with quotation marks in JSON": (json.dumps(REPORTS[:90].replace("midnight", '"midnight"')), REPORTS),
+    "escapes that stand for no character": (
+        r"odd \U00110000 &#1114112; &#xd800; \ud800 &nobody; marks are kept",
+        r"ODD \U00110000 &#1114112; &#xd800; \ud800 &nobody; marks are kept",
+    ),
+}
 
-    assert shown(f"Use:\n{write(masked)}\nAnswer!", CONTACT)[0] == [masked]
 
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_prompt_has_of_texts_and_what_it_has_beside(name):
+    known, seen = WHOLE.told(name, shown(*CASES[name]))
 
-def test_masks_at_the_edges_of_a_text_belong_to_it():
-    text = "Anna Smith runs the boiler room of the whole house since 1999 for the board"
-    masked = "[NAME] runs the boiler room of the whole house since **** for the board"
-    begun = "Write to [E-MAIL] when the boiler room of the house is cold."
-
-    assert shown(f"Source: a.pdf\n{masked}\n", text) == ([masked], ["Source: a.pdf"])
-    assert shown(f"Use: {begun} Be brief.", begun.replace("[E-MAIL]", "anna@example.com"))[0] == [begun]
-
-
-def test_a_text_is_cut_where_the_prompt_cuts_it():
-    text = f"{BETA} Its reports go to the head office by courier, and copies of them to the archive in Turin."
-
-    assert shown(f"{text[: len(BETA)]}\n\nWhere do its reports go?", text) == ([BETA], ["Where do its reports go?"])
-
-
-def test_a_text_is_found_after_a_few_long_words_and_a_short_one_by_most_of_its_words():
-    text = "Kartenzahlungen werden spätestens nach Transaktionsabschluss gutgeschrieben."
-    masked = "Dr. *** lives in Graz since the year 2019."
-
-    assert shown(f"{text[:35]}...\nWhen?", text) == ([text[:35]], ["When?"])
-    assert shown(masked, masked.replace("***", "Maria")) == ([masked], [])
-    assert shown("Kartenzahlungen werden sofort gutgeschrieben.", text)[0] == [None]
-
-
-def test_words_between_the_pieces_of_a_text_are_those_of_the_prompt():
-    text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
-
-    ((written,), left) = shown(f"{text[:300]} [...] {text[900:1200]}\nSource: b.pdf", text)
-
-    assert written == f"{text[:300]} [...] {text[900:1200]}"
-    assert left == ["Source: b.pdf"]
-
-
-def test_another_text_between_the_pieces_of_one_is_not_a_part_of_it():
-    text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
-
-    ((written, other), _) = shown(f"{text[:300]}\n{CONTACT}\n{text[900:1200]}", text, CONTACT)
-
-    assert other == CONTACT
-    assert "boiler" not in written
-
-
-def test_the_copies_of_a_text_are_not_beside_it():
-    assert shown(f"{BETA}\nPrice: 3\n{BETA}", BETA) == ([BETA], ["Price: 3"])
-    assert shown(f"{json.dumps(ALPHA)}\nPrice: 3\n{json.dumps(ALPHA)}", ALPHA) == ([ALPHA], ["Price: 3"])
+    assert seen == known
 
 
 def test_places_are_characters_of_the_prompt_through_all_escapes():
