@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -152,36 +153,21 @@ def an_index_of(texts: tuple[str, str], prompt: str) -> Callable[[WrittenLog], A
     return write
 
 
-def asked_with(*messages: PayloadMessage) -> Callable[[WrittenLog], Any]:
-    """A search finds the pump and the hose; one model is given these messages."""
+def asked_with(*messages: PayloadMessage, kept: bool = False, searched: bool = True) -> Callable[[WrittenLog], Any]:
+    """A search finds the pump and the hose, or the state has kept the pump from an earlier turn; a model is given these messages."""
 
     def write(log: WrittenLog) -> str:
-        log.searches(PUMP, HOSE)
+        if kept:
+            log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(PUMP)}, {})
+        if searched:
+            log.searches(PUMP, HOSE)
         log.says(ANSWER, messages)
         return ANSWER
 
     return write
 
 
-def kept(*messages: PayloadMessage) -> Callable[[WrittenLog], Any]:
-    """The state of a conversation has kept a document of an earlier turn; one model is given these messages."""
-
-    def write(log: WrittenLog) -> str:
-        log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(PUMP)}, {})
-        log.says(ANSWER, messages)
-        return ANSWER
-
-    return write
-
-
-def found_again(*messages: PayloadMessage) -> Callable[[WrittenLog], Any]:
-    """A search finds the document again that the state of the conversation has kept."""
-
-    def write(log: WrittenLog) -> str:
-        log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(PUMP)}, {})
-        return str(asked_with(*messages)(log))
-
-    return write
+found_again, kept = partial(asked_with, kept=True), partial(asked_with, kept=True, searched=False)
 
 
 ASKED, FOUND = PayloadMessage("human", QUESTION), PayloadMessage("ai", f"I have found: {PUMP}")

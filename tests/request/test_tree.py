@@ -53,16 +53,6 @@ class Program:
         return record_of(self.tree)
 
 
-def test_a_search_and_a_model_make_a_record():
-    program = Program()
-    program.search(PUMP, MOTOR)
-    program.model(ANSWER)
-    record = program.ends(ANSWER)
-
-    assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
-    assert [context.text for context in record.contexts or ()] == [PUMP]
-
-
 def test_a_resumed_request_is_asked_what_the_interrupted_one_was():
     resumed = Program(OPAQUE, before=Program().tree)
     resumed.search(PUMP, query="pump warranty")
