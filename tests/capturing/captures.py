@@ -33,17 +33,6 @@ class CollectingSink:
         return taken
 
 
-class PlainSink:
-    """Keeps the questions, and nothing that does not pickle."""
-
-    def __init__(self) -> None:
-        self.asked: list[str | None] = []
-
-    def submit(self, capture: Capture) -> None:
-        record = capture.to_record()
-        self.asked.append(None if record is None else record.question)
-
-
 @dataclass(frozen=True)
 class Answered:
     """What the contract says of a record; `contexts` are texts in prompt order, or None."""

@@ -65,11 +65,6 @@ class Application:
         """The answers' spans, as other emitters are told of them."""
         return [(scored.span.trace_id, scored.span.span_id) for scored in self.scored()]
 
-    def retrieval_spans(self) -> list[tuple[int, int] | None]:
-        """Of the searches of all answers, as records name them."""
-        spans = [retrieval.span for scored in self.scored() for retrieval in scored.record.retrievals]
-        return [span and (span.trace_id, span.span_id) for span in spans]
-
 
 @pytest.fixture
 def new_application() -> Iterator[Callable[..., Application]]:

@@ -135,6 +135,3 @@ def test_an_agent_that_goes_on_answers_the_user_and_not_its_tools_argument(captu
     agent.invoke(Command(resume="yes"), captured.thread())
 
     assert captured.answers()[1] == ON_THE_PUMP
-
-
-# Handoffs

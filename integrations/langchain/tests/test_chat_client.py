@@ -130,9 +130,6 @@ def test_what_is_no_chat_model_is_an_error():
         LangChainChatClient(RunnableLambda(str))
 
 
-# Endpoints that understand less
-
-
 # Replies
 
 

@@ -106,9 +106,6 @@ def test_a_handler_class_of_ones_own_hears_the_tokens_and_hands_them_on(captured
     assert captured.record().generations[0].first_token_ns
 
 
-# What the handler leaves alone; the hazards of the conformance suite show most of it
-
-
 # Between ragspan and the program
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from agent_programs import (
-    RagState,
     sequence,
     user_says,
 )
@@ -18,7 +17,7 @@ from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
@@ -151,11 +150,3 @@ def test_a_command_that_brings_the_question(captured):
     graph.invoke(Command(update={"messages": [("user", QUESTION)]}, goto="answer_messages"), captured.thread())
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-# Going on from a saved state
-
-
-def approve(state: RagState):
-    interrupt("Use these?")
-    return {}

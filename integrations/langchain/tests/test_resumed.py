@@ -94,9 +94,6 @@ def test_what_was_found_before_the_interruption_counts(captured, make):
     assert captured.answers()[1] == ON_THE_PUMP
 
 
-# It calls one
-
-
 # Who remembers
 
 

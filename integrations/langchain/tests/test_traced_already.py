@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from agent_programs import calls, search, search_agent, user_says
 from lc_captures import config_for
@@ -18,7 +16,7 @@ from ragspan.config import Settings
 from ragspan.defaults import engine_from
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import EnvironmentProviders
-from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+from ragspan_langchain import RagspanCallbackHandler
 
 pytestmark = pytest.mark.filterwarnings("ignore:Calling .text")  # OpenInference does, for the attributes of its spans
 
@@ -55,25 +53,6 @@ def test_what_runs_under_suppressed_instrumentation_is_not_captured(captured):
 
 
 @pytest.fixture
-def instrumented(application):
-    """ragspan is attached to every call, as by `opentelemetry-instrument`."""
-    instrumentor = RagspanLangChainInstrumentor()
-    instrumentor.instrument(sink=application.engine)
-    yield instrumentor
-    instrumentor.uninstrument()
-
-
-def consume(chain, question, config):
-    for _ in chain.stream(question, config):
-        pass
-
-
-async def consume_asynchronously(chain, question, config):
-    async for _ in chain.astream(question, config):
-        pass
-
-
-@pytest.fixture
 def ask():
     chain = rag_chain().with_config(run_name="rivers")
     return lambda application: chain.invoke(QUESTION, config_for(application.engine))
@@ -84,23 +63,6 @@ class TestTracedAlready(TracedAlready):
 
     openinference = LangChainInstrumentor
     root = workflow = "rivers"
-
-
-# Beside OpenInference: the answer's span is that of the root run
-
-
-CALLS = {
-    "invoke": lambda chain, config: chain.invoke(QUESTION, config),
-    "stream": lambda chain, config: consume(chain, QUESTION, config),
-    "ainvoke": lambda chain, config: asyncio.run(chain.ainvoke(QUESTION, config)),
-    "astream": lambda chain, config: asyncio.run(consume_asynchronously(chain, QUESTION, config)),
-}
-
-
-BATCHES = {
-    "batch": lambda chain, config: chain.batch(["A pump?", "A filter?", "A motor?"], config),
-    "abatch": lambda chain, config: asyncio.run(chain.abatch(["A pump?", "A filter?", "A motor?"], config)),
-}
 
 
 def test_the_score_of_an_agent(application, openinference):
@@ -121,12 +83,6 @@ def test_a_stream_whose_reader_leaves_belongs_to_its_run(application, openinfere
     assert application.drawn_by_ragspan() == []
 
 
-# However the handler is attached
-
-
-# Without OpenInference: the answer's span is the one that is current
-
-
 # From the environment
 
 
@@ -145,6 +101,3 @@ def test_the_environment_asks_for_nothing_but_scores(openinference, application)
     score = application.span("evaluation faithfulness")
     assert score.parent.span_id == application.span("rivers").context.span_id
     assert application.drawn_by_ragspan() == ["evaluation faithfulness"]
-
-
-# The spans of the searches

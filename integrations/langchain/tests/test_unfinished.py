@@ -96,9 +96,6 @@ async def test_a_stream_of_events_that_is_closed_among_the_tokens(captured):
     assert ANSWER.startswith(answer.response)
 
 
-# Cancelled requests
-
-
 # Requests that fail, and programs that recover
 
 

@@ -61,10 +61,6 @@ async def complete(client, n=1, temperature=0.0):
     return await client.complete(PROMPT, schema=SCHEMA, n=n, temperature=temperature)
 
 
-async def texts(client, n=1):
-    return [completion.text for completion in await complete(client, n)]
-
-
 # What a request holds
 
 

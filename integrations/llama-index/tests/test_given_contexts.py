@@ -10,9 +10,6 @@ from llama_index.core.query_engine import CustomQueryEngine
 
 from ragspan import capture, record_contexts
 
-COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
-
-
 # Inside a request
 
 

@@ -57,9 +57,6 @@ def test_nothing_was_found(captured, model, way):
     assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
 
 
-# Around the engine
-
-
 # The rest of the record
 
 

@@ -41,12 +41,6 @@ class RawServer:
         for thread in self._threads:
             thread.join()
 
-    def dripping(self, head=b"", *, every=0.01):
-        """The head, and then a byte at a time for as long as the test runs."""
-        yield head
-        while not self._is_over.wait(every):
-            yield b"x"
-
     def _accept(self):
         with contextlib.suppress(OSError):
             while not self._is_over.is_set():
