@@ -96,6 +96,17 @@ async def test_a_stream_of_events_that_is_closed_among_the_tokens(captured):
     assert ANSWER.startswith(answer.response)
 
 
+@pytest.mark.parametrize(("read", "status"), [(2, "aborted"), (3, "complete")])
+def test_a_stream_that_is_closed_after_its_last_token_is_complete(captured, read, status):
+    with contextlib.closing(
+        rag_chain(model=StreamingModel(tokens=list("abc"))).stream(QUESTION, captured.config)
+    ) as stream:
+        assert "".join(next(stream) for _ in range(read)) == "abc"[:read]
+
+    assert (record := captured.record()).status == status
+    assert record.response == "abc"[:read]
+
+
 # Requests that fail, and programs that recover
 
 

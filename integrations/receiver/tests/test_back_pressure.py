@@ -111,6 +111,10 @@ def test_the_end_takes_no_longer_than_it_may_and_what_is_left_is_counted(sink, a
     receiver.finish(0.2)
 
     assert time.monotonic() - began < 30
-    assert (len(sink.records), receiver.traces.counts["traces.abandoned"]) == (3, 7)
-    assert receiver.traces.size == 0
+    counts = {"records": 3, "traces.abandoned": 7, "traces.ended": 10, "traces.of_interest": 10, "spans.accepted": 10}
+    answers = {"waiting": 3, "finished": 0, "dropped": {}}
+    assert {name: number for name, number in receiver.figures().items() if number} == counts | {
+        "requests.accepted": 1,
+        "answers": answers,
+    }
     assert "7 traces not read when the time to stop was over" in caplog.messages

@@ -42,6 +42,17 @@ def test_instructions_of_a_prompt_template_in_the_message_with_the_documents_are
     assert record.background == ()
 
 
+def test_a_model_that_is_called_an_agent_for_its_name_is_a_model() -> None:
+    changed = [
+        replace(span, attributes=span.attributes | {"openinference.span.kind": "AGENT"})
+        if "llm.invocation_parameters" in span.attributes
+        else span
+        for span in load("openinference_langchain")
+    ]
+
+    assert only(changed) == only(load("openinference_langchain"))
+
+
 def test_llama_index_context_is_the_text_that_the_model_saw() -> None:
     first, _ = only(load("openinference_llama_index")).contexts or ()
 
