@@ -64,15 +64,14 @@ def instructions_around_a_draft_that_quotes_a_document(log: WrittenLog, fact: st
     answers(log, fact, PayloadMessage("human", f"Mend the English, as in '{fact}': {quotes}"))
 
 
-def the_users_claim(log: WrittenLog, fact: str) -> None:
-    log.searches(PUMP)
-    answers(
-        log,
-        fact,
-        PayloadMessage("system", f"Use: {PUMP}"),
-        PayloadMessage("human", QUESTION),
-        PayloadMessage("human", fact),
-    )
+def told(*messages: tuple[str, str]) -> Program:
+    """A search finds a document; a model is given these messages, with the fact for each `%s`."""
+
+    def program(log: WrittenLog, fact: str) -> None:
+        log.searches(PUMP)
+        answers(log, fact, *(PayloadMessage(role, text.replace("%s", fact)) for role, text in messages))
+
+    return program
 
 
 def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
@@ -87,7 +86,7 @@ def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
     answers(log, fact, ASKED, call, PayloadMessage("tool", fact, call_id="7"))
 
 
-SYSTEM = PayloadMessage("system", f"{RULES}\n{PUMP}")
+SYSTEM, BOTH = PayloadMessage("system", f"{RULES}\n{PUMP}"), f"{PUMP}\n{QUESTION}"
 INVENTED: dict[str, Program] = {
     "by an agent as a tool": an_agent_as_a_tool,
     "in the instructions of a template": beside_documents(
@@ -112,31 +111,10 @@ INVENTED: dict[str, Program] = {
         lambda fact: PayloadMessage("ai", fact),
         lambda fact: ASKED,
     ),
-    "in a system message without documents": lambda log, fact: (
-        log.searches(PUMP),
-        answers(log, fact, PayloadMessage("system", f"{RULES} {fact}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")),
-    ),
-    "in an earlier message of the user": lambda log, fact: (
-        log.searches(PUMP),
-        answers(
-            log,
-            fact,
-            PayloadMessage("human", fact),
-            PayloadMessage("ai", "Yes?"),
-            PayloadMessage("human", f"{PUMP}\n{QUESTION}"),
-        ),
-    ),
-    "in another message of the user": the_users_claim,
-    "in an earlier answer": lambda log, fact: (
-        log.searches(PUMP),
-        answers(
-            log,
-            fact,
-            PayloadMessage("human", "Price?"),
-            PayloadMessage("ai", fact),
-            PayloadMessage("human", f"{PUMP}\n{QUESTION}"),
-        ),
-    ),
+    "in a system message without documents": told(("system", f"{RULES} %s"), ("human", BOTH)),
+    "in an earlier message of the user": told(("human", "%s"), ("ai", "Yes?"), ("human", BOTH)),
+    "in another message of the user": told(("system", f"Use: {PUMP}"), ("human", QUESTION), ("human", "%s")),
+    "in an earlier answer": told(("human", "Price?"), ("ai", "%s"), ("human", BOTH)),
     "in a conversation as a text": by_hand(lambda fact: f"{PUMP}\n\nHuman: Price?\nAI: {fact}\nHuman: Thanks."),
     "in what the user said in a conversation as a text": by_hand(
         lambda fact: f"{PUMP}\n\nUser: {fact}\nAssistant: Yes?"

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from captures import Answered, InAnyOrder
 from langchain_core.callbacks import CallbackManager
-from langchain_core.documents import Document
 from langchain_core.runnables import RunnablePassthrough
 from rag_programs import (
     ANSWER,
@@ -177,17 +176,12 @@ def test_session_user_and_tags_come_from_the_configuration(captured):
 
 
 def test_the_steps_of_an_answer_are_kept_beside_it(captured):
-    documents = [
-        Document(page_content=text, id=f"id-{i}", metadata={"source": "manual.pdf"}) for i, text in enumerate(FOUND)
-    ]
     source = RunnablePassthrough() | retriever()
     rag_chain(source, chat_model(), lambda found: join_texts(reversed(found))).invoke(QUESTION, captured.config)
 
     record = captured.record()
     (retrieval,) = record.retrievals
     (generation,) = record.generations
-    assert retrieval.query == QUESTION
-    assert [context.text for context in retrieval.contexts] == [document.page_content for document in documents]
     assert [(context.text, context.rank) for context in record.contexts] == [(MOTOR, 2), (FILTER, 1), (PUMP, 0)]
     assert record.started_ns <= retrieval.started_ns <= retrieval.ended_ns <= generation.started_ns
     assert generation.started_ns <= generation.ended_ns <= record.ended_ns
