@@ -187,7 +187,10 @@ def part(response, **seen):
     return RagRecord(question=None, contexts=None, response=response, **seen)
 
 
-def test_of_several_parts_the_last_one_with_a_response_answers(sink):
+@pytest.mark.parametrize(
+    ("by_hand", "expected"), [(None, ("49 euros", False, True)), ("It is free.", ("It is free.", None, True))]
+)
+def test_of_several_parts_the_last_one_with_a_response_answers_unless_one_is_set_by_hand(sink, by_hand, expected):
     """Two frameworks inside one block: a search by one, and then the answer by the other."""
     parts = [
         part("found it", prompts_seen=True, from_model=True),
@@ -197,15 +200,7 @@ def test_of_several_parts_the_last_one_with_a_response_answers(sink):
     with ragspan.capture(question="Fee?", sink=sink) as answer:
         for seen in parts:
             answer.part(object(), lambda seen=seen: seen, lambda _: None)
+        answer.response = by_hand
 
     (record,) = sink.records()
-    assert (record.response, record.from_model, record.prompts_seen) == ("49 euros", False, True)
-
-
-def test_a_response_that_is_set_by_hand_is_not_said_to_be_a_models_or_nobodys(sink):
-    with ragspan.capture(question="Fee?", sink=sink) as answer:
-        answer.part(sink, lambda: part("blocked", from_model=False), lambda _: None)
-        answer.response = "49 euros"
-
-    (record,) = sink.records()
-    assert (record.response, record.from_model) == ("49 euros", None)
+    assert (record.response, record.from_model, record.prompts_seen) == expected

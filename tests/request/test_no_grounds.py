@@ -13,13 +13,18 @@ from ragspan.request import ModelStep, StepStart, ToolStep
 from ragspan.request.contents import Call, PayloadMessage
 
 
-def beside_documents(*prompt: Callable[[str], PayloadMessage], filling: Sequence[str] = ()) -> Program:
+def messages(fact: str, written: Sequence[tuple[str, str]]) -> list[PayloadMessage]:
+    """These, with the fact for each `%s`."""
+    return [PayloadMessage(role, text.replace("%s", fact)) for role, text in written]
+
+
+def beside_documents(*prompt: tuple[str, str], filling: Sequence[str] = ()) -> Program:
     """A template writes documents, and these messages stand beside them; `filling` are its other variables' templates."""
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(PUMP)
         given = {"context": PUMP, "question": QUESTION, **{f"v{at}": each % fact for at, each in enumerate(filling)}}
-        answers(log, fact, *log.fills(given, *(write(fact) for write in prompt)))
+        answers(log, fact, *log.fills(given, *messages(fact, prompt)))
 
     return program
 
@@ -64,14 +69,9 @@ def instructions_around_a_draft_that_quotes_a_document(log: WrittenLog, fact: st
     answers(log, fact, PayloadMessage("human", f"Mend the English, as in '{fact}': {quotes}"))
 
 
-def told(*messages: tuple[str, str]) -> Program:
-    """A search finds a document; a model is given these messages, with the fact for each `%s`."""
-
-    def program(log: WrittenLog, fact: str) -> None:
-        log.searches(PUMP)
-        answers(log, fact, *(PayloadMessage(role, text.replace("%s", fact)) for role, text in messages))
-
-    return program
+def told(*prompt: tuple[str, str]) -> Program:
+    """A search finds a document; a model is given these messages."""
+    return lambda log, fact: (log.searches(PUMP), answers(log, fact, *messages(fact, prompt)))
 
 
 def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
@@ -86,30 +86,23 @@ def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
     answers(log, fact, ASKED, call, PayloadMessage("tool", fact, call_id="7"))
 
 
-SYSTEM, BOTH = PayloadMessage("system", f"{RULES}\n{PUMP}"), f"{PUMP}\n{QUESTION}"
+BOTH = f"{PUMP}\n{QUESTION}"
 INVENTED: dict[str, Program] = {
     "by an agent as a tool": an_agent_as_a_tool,
     "in the instructions of a template": beside_documents(
-        lambda fact: PayloadMessage("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
+        ("system", f"{RULES} Never say: %s\n{PUMP}"), ("human", QUESTION)
     ),
     "in an example of a template": beside_documents(
-        lambda fact: PayloadMessage("system", f"{RULES}\nExample: Q: Price? A: {fact}\n\n{PUMP}"), lambda fact: ASKED
+        ("system", f"{RULES}\nExample: Q: Price? A: %s\n\n{PUMP}"), ("human", QUESTION)
     ),
     "in an example that is filled in": beside_documents(
-        lambda fact: PayloadMessage("system", f"{RULES}\nExample: {fact}\n\n{PUMP}"),
-        lambda fact: ASKED,
-        filling=["Example: %s"],
+        ("system", f"{RULES}\nExample: %s\n\n{PUMP}"), ("human", QUESTION), filling=["Example: %s"]
     ),
     "in the format's instructions": beside_documents(
-        lambda fact: PayloadMessage("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
-        lambda fact: ASKED,
-        filling=['{"enum": ["%s"]}'],
+        ("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["%s"]}}'), ("human", QUESTION), filling=['{"enum": ["%s"]}']
     ),
     "in example messages": beside_documents(
-        lambda fact: SYSTEM,
-        lambda fact: PayloadMessage("human", "Price?"),
-        lambda fact: PayloadMessage("ai", fact),
-        lambda fact: ASKED,
+        ("system", f"{RULES}\n{PUMP}"), ("human", "Price?"), ("ai", "%s"), ("human", QUESTION)
     ),
     "in a system message without documents": told(("system", f"{RULES} %s"), ("human", BOTH)),
     "in an earlier message of the user": told(("human", "%s"), ("ai", "Yes?"), ("human", BOTH)),

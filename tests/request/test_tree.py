@@ -133,14 +133,17 @@ def test_an_event_of_a_kind_that_is_not_known_is_ignored():
     assert log.answers(ANSWER).response == ANSWER
 
 
-def test_a_stream_that_is_left_before_its_model_spoke_has_no_response():
+@pytest.mark.parametrize(("said", "response"), [("", None), ("It runs for", "Itrunsfor")], ids=["before", "while"])
+def test_a_stream_that_is_left_before_or_while_its_model_speaks_has_what_it_said(said, response):
     """What a model wrote for a search that came after it never reached the reader."""
     program = Program({"input": ""})
     program.model("warranty pump years", "Rewrite the question.")
     program.search(PUMP, query="warranty pump years")
+    if said:
+        program.model(said)
     record = program.is_left()
 
-    assert (record.status, record.response) == ("aborted", None)
+    assert (record.status, record.response) == ("aborted", response)
 
 
 @pytest.mark.parametrize(
@@ -160,15 +163,6 @@ def test_what_ended_a_request(status, errors):
 
         assert (record.status, record.response) == (status, None)
         assert (record.error_type, record.error) == ((error, program.tree.noted) if status == "error" else (None, None))
-
-
-def test_a_stream_that_is_left_while_its_model_speaks_has_what_it_said():
-    program = Program({"input": ""})
-    program.search(PUMP)
-    step = program.model("It runs for")
-    record = program.is_left()
-
-    assert (record.status, record.response) == ("aborted", "".join(step.tokens))
 
 
 # The question
@@ -195,14 +189,9 @@ def test_a_stream_that_is_left_while_its_model_speaks_has_what_it_said():
         ),
     ],
 )
-@pytest.mark.parametrize("kind", [SearchStep, Step, ToolStep])
-def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, question, kind):
-    program = Program(inputs)
-    program.takes(kind, "search", documents(PUMP), inputs={"k": 2, "query": QUESTION} if kind is ToolStep else QUESTION)
-    program.model(ANSWER)
-    record = program.ends(ANSWER)
-
-    assert record.question == question
+def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, question):
+    for kind in (SearchStep, Step, ToolStep):
+        asks(inputs, question, kind)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +205,18 @@ def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, q
 )
 def test_a_conversation_that_ends_with_its_model_and_instructions_are_no_question(inputs):
     """Nothing was searched with, so names alone decide."""
+    asks(inputs, QUESTION)
+
+
+def asks(inputs, question, kind=None):
     program = Program(inputs)
+    if kind is not None:
+        given = {"k": 2, "query": QUESTION} if kind is ToolStep else QUESTION
+        program.takes(kind, "search", documents(PUMP), inputs=given)
     program.model(ANSWER)
     record = program.ends(ANSWER)
 
-    assert record.question == QUESTION
+    assert record.question == question
 
 
 # The response
