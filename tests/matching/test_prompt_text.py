@@ -214,15 +214,11 @@ def test_a_text_that_begins_with_the_users_words():
 # What the prompt has of a text, and what it has beside
 
 
-def free_in(prompts):
-    return [found.span() for found in re.finditer(rb"\x00+", prompts.marks[0])]
-
-
 def shown(prompt, *texts):
     """The matches of texts, and what is left of a prompt where it has more than a mark."""
     prompts = PromptTexts([prompt])
     matches = [[list(match)[1:] for match in own] for own in prompts.find(texts)]
-    left = [prompt[start:end].strip('\n\\"[.') for start, end in free_in(prompts)]
+    left = [prompt[slice(*free.span())].strip('\n\\"[.') for free in re.finditer(rb"\x00+", prompts.marks[0])]
     return [matches, [text for text in left if text]]
 
 

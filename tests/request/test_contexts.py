@@ -70,22 +70,20 @@ def a_grade_of_each_document(log: WrittenLog) -> str:
     return ANSWER
 
 
-def a_passage_to_search_with(log: WrittenLog) -> str:
+def a_passage_to_search_with(*, by_a_tool: bool = False) -> Callable[[WrittenLog], Any]:
     passage = "A hose and a motor are kept dry."
-    log.searches(PUMP)
-    log.says(passage, f"Write a passage on: {QUESTION}\n{PUMP}")
-    log.searches(HOSE, MOTOR, query=passage)
-    log.says(ANSWER, f"Context: {HOSE}\n{MOTOR}\nQuestion: {QUESTION}. {passage}")
-    return ANSWER
 
+    def write(log: WrittenLog) -> str:
+        log.searches(PUMP)
+        log.says(passage, f"Write a passage on: {QUESTION}\n{PUMP}")
+        if by_a_tool:
+            log.uses([documents(HOSE, MOTOR)], {"query": passage, "k": 1})
+        else:
+            log.searches(HOSE, MOTOR, query=passage)
+        log.says(ANSWER, f"Context: {HOSE}\n{MOTOR}\nQuestion: {QUESTION}. {passage}")
+        return ANSWER
 
-def a_passage_to_call_a_tool_with(log: WrittenLog) -> str:
-    passage = "A hose and a motor are kept dry."
-    log.searches(PUMP)
-    log.says(passage, f"Write a passage on: {QUESTION}\n{PUMP}")
-    log.uses([documents(HOSE)], {"query": passage, "k": 1})
-    log.says(ANSWER, f"Context: {HOSE}\nQuestion: {QUESTION}. {passage}")
-    return ANSWER
+    return write
 
 
 def an_answer_that_was_thrown_away(log: WrittenLog) -> str:
@@ -184,8 +182,8 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "two answers in fields": (two_answers_in_fields, [PUMP, MOTOR]),
     "a check of the answer": (a_check_of_the_answer, [PUMP, BEGINNING]),
     "a grade of each document": (a_grade_of_each_document, [PUMP]),
-    "a passage to search with": (a_passage_to_search_with, [HOSE, MOTOR]),
-    "a passage to call a tool with": (a_passage_to_call_a_tool_with, [HOSE]),
+    "a passage to search with": (a_passage_to_search_with(), [HOSE, MOTOR]),
+    "a passage to call a tool with": (a_passage_to_search_with(by_a_tool=True), [HOSE, MOTOR]),
     "an answer that was thrown away": (an_answer_that_was_thrown_away, [PUMP]),
     "a window and its sentence": (a_window_and_its_sentence, [f"It is blue. {PUMP} It is heavy.", HOSE]),
     "a sentence of a long reply": (a_sentence_of_a_long_reply, [PUMP]),

@@ -106,20 +106,17 @@ def test_documents_in_an_assistants_message_that_no_model_said_are_contexts():
     assert [context.text for context in record.contexts] == [PUMP, FILTER]
 
 
-def test_beside_a_summary_of_an_earlier_turn_there_is_more_evidence_than_the_record_has():
+@pytest.mark.parametrize(
+    ("role", "shown"),
+    [("system", "Summary: {}"), ("human", "Here is a summary of the conversation to date:\n\n{}")],
+    ids=["in a field that is called so", "as LangChain's middleware begins it"],
+)
+def test_beside_a_summary_of_an_earlier_turn_there_is_more_evidence_than_the_record_has(role, shown):
     log = WrittenLog({"question": QUESTION})
     summary = "They spoke of the paid leave, which is twenty-six days in Lisbon."
-    log.steps({"summary": summary}, {})
+    if role == "system":
+        log.steps({"summary": summary}, {})
     log.searches(PUMP)
-    log.says(ANSWER, [PayloadMessage("system", f"Summary: {summary}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
-
-    assert log.ends(ANSWER).background_truncated
-
-
-def test_a_first_message_that_begins_as_langchains_middleware_begins_a_summary_is_one():
-    summary = "Here is a summary of the conversation to date:\n\nThey spoke of the paid leave in Lisbon."
-    log = WrittenLog({"question": QUESTION})
-    log.searches(PUMP)
-    log.says(ANSWER, [PayloadMessage("human", summary), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+    log.says(ANSWER, [PayloadMessage(role, shown.format(summary)), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
 
     assert log.ends(ANSWER).background_truncated

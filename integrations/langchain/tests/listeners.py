@@ -56,7 +56,7 @@ class _Notes:
         self.lines.append(f"{self.runs.get(run, 'a run that is not known')}: {event} {plain(values)} {plain(about)}")
 
 
-class Noting(BaseCallbackHandler):
+class _Listening:
     def __init__(self, *, inline: bool = False) -> None:
         self.run_inline = inline
         self.notes = _Notes()
@@ -65,13 +65,12 @@ class Noting(BaseCallbackHandler):
         return self.notes.lines
 
 
-class NotingAsynchronously(AsyncCallbackHandler):
-    def __init__(self, *, inline: bool = False) -> None:
-        self.run_inline = inline
-        self.notes = _Notes()
+class Noting(_Listening, BaseCallbackHandler):
+    pass
 
-    def told(self):
-        return self.notes.lines
+
+class NotingAsynchronously(_Listening, AsyncCallbackHandler):
+    pass
 
 
 def _noting(event):

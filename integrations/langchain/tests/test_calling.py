@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from captures import Answered, InAnyOrder
 from langchain_core.callbacks import CallbackManager
-from langchain_core.runnables import RunnablePassthrough
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -21,7 +20,6 @@ from rag_programs import (
     QUESTION,
     TopicRetriever,
     chat_model,
-    join_texts,
     rag_chain,
     retriever,
 )
@@ -173,15 +171,3 @@ def test_session_user_and_tags_come_from_the_configuration(captured):
     assert (record.session_id, record.user_id, record.name) == ("s-1", "u-2", "manual")
     assert "beta" in record.tags
     assert record.metadata["plan"] == "basic"
-
-
-def test_the_steps_of_an_answer_are_kept_beside_it(captured):
-    source = RunnablePassthrough() | retriever()
-    rag_chain(source, chat_model(), lambda found: join_texts(reversed(found))).invoke(QUESTION, captured.config)
-
-    record = captured.record()
-    (retrieval,) = record.retrievals
-    (generation,) = record.generations
-    assert [(context.text, context.rank) for context in record.contexts] == [(MOTOR, 2), (FILTER, 1), (PUMP, 0)]
-    assert record.started_ns <= retrieval.started_ns <= retrieval.ended_ns <= generation.started_ns
-    assert generation.started_ns <= generation.ended_ns <= record.ended_ns

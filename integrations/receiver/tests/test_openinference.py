@@ -60,13 +60,9 @@ def test_llama_index_context_is_the_text_that_the_model_saw() -> None:
     assert (first.id, first.rank, first.score, first.source) == ("p0", 0, 0.9, "atlas")
 
 
-def web_request(trace_id: str) -> TracedSpan:
-    return TracedSpan(trace_id=trace_id, span_id="ff" * 8, parent_id=None, name="POST /ask", start_ns=0, end_ns=1)
-
-
 def test_request_under_a_span_of_the_application_is_one_record() -> None:
     spans = load("openinference_langchain")
-    outer = web_request(spans[0].trace_id)
+    outer = replace(spans[0], span_id="ff" * 8, parent_id=None, name="POST /ask", start_ns=0, end_ns=1, attributes={})
     inner = [replace(span, parent_id=outer.span_id) if span.parent_id is None else span for span in spans]
 
     assert only([*inner, outer]).question == QUESTION

@@ -170,10 +170,6 @@ class Broker(BrokerView):
         self.stop()
         self.start()
 
-    def forget(self):
-        """Lose what was stored; for a broker that does not run."""
-        shutil.rmtree(self.folder / "store", ignore_errors=True)
-
     def freeze(self):
         """Let it keep its connections and say nothing, from now on: a signal alone takes effect a little later."""
         self._process.send_signal(signal.SIGSTOP)
