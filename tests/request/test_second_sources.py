@@ -34,9 +34,9 @@ def test_rows_that_a_step_gave_out_are_background_as_a_template_writes_them():
     given = {"context": PUMP, "question": QUESTION, "rows": rows}
     log.says(ANSWER, log.fills(given, PayloadMessage("system", f"{RULES}\n{rows}\n{PUMP}\n{QUESTION}")))
 
-    record = log.ends(ANSWER)
-
-    assert [(one.kind, "K-2214" in one.text, "12" in one.text) for one in record.background] == [("other", True, True)]
+    assert [(one.kind, "K-2214" in one.text, "12" in one.text) for one in log.ends(ANSWER).background] == [
+        ("other", True, True)
+    ]
 
 
 @pytest.mark.parametrize("response", [ANSWER, ORDER], ids=["another response", "a response that repeats it"])
@@ -46,9 +46,7 @@ def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own(r
     log.steps({"question": QUESTION}, {"order": ORDER})
     log.says(response, [PayloadMessage("system", f"{RULES}\n{ORDER}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
 
-    record = log.ends(response)
-
-    assert [one.text for one in record.background] == [ORDER]
+    assert [one.text for one in log.ends(response).background] == [ORDER]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +88,7 @@ def test_short_documents_are_found_with_other_marks_between_their_words():
     log.steps(QUESTION, [Document("Cem -> born_in -> 1984", "1", {}), Document("Ada -> knows -> Bo", "2", {})])
     log.says(ANSWER, f"(Ada)-[:knows]->(Bo)\n(Cem)-[:born_in]->(1984)\n{QUESTION}")
 
-    record = log.ends(ANSWER)
-
-    assert [context.id for context in record.contexts] == ["2", "1"]
+    assert [context.id for context in log.ends(ANSWER).contexts] == ["2", "1"]
 
 
 def test_documents_in_an_assistants_message_that_no_model_said_are_contexts():
@@ -101,9 +97,7 @@ def test_documents_in_an_assistants_message_that_no_model_said_are_contexts():
     primed = [PayloadMessage("human", "What do your notes say?"), PayloadMessage("ai", f"{PUMP}\n\n{FILTER}")]
     log.says(ANSWER, [*primed, PayloadMessage("human", QUESTION)])
 
-    record = log.ends(ANSWER)
-
-    assert [context.text for context in record.contexts] == [PUMP, FILTER]
+    assert [context.text for context in log.ends(ANSWER).contexts] == [PUMP, FILTER]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,14 @@ NAMES = sorted(file.stem for file in FOLDER.glob("*.json"))
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_whole_record_of_a_recorded_trace(name: str) -> None:
-    known, found = WHOLE.expected(name, records_of(load(name)))
+    spans = load(name)
+    (root,) = (span for span in spans if span.parent_id is None)
+    (record,) = made = records_of(spans)
+    known, found = WHOLE.expected(name, made)
 
     assert found == known
+    assert (record.record_id, record.started_ns) == (root.trace_id + root.span_id, root.start_ns)
+    assert record.ended_ns == root.end_ns
 
 
 def fields(spans: list[TracedSpan]) -> dict[str, Any]:
