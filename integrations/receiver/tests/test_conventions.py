@@ -209,24 +209,25 @@ def test_steps_of_every_kind(convention: str) -> None:
     given, gave, asked, said, named, call_id, of_model, provider, reason, about = NAMES[convention].split()
     texts = (given, gave) if asked == "-" else (asked, said)
     inner = 1 if agent == "-" else 2
-    prompt, found = f"{PASSAGES[0]} {QUESTION}", json.dumps([{"text": text} for text in PASSAGES])
+    told = json.dumps({"blocks": [{"text": "It is"}, {"block_type": "image"}, {"text": "nine."}]})
+    calls = [{"id": "c-1", "function": {"name": "clock", "arguments": json.dumps({"zone": 1})}}]
+    prompt = json.dumps(
+        [message("user", f"{PASSAGES[0]} {QUESTION}"), {"role": "assistant", "content": None, "tool_calls": calls}]
+    )
+    found = json.dumps([{"text": text} for text in PASSAGES])
     rows: list[tuple[int | None, str, dict[str, Any]]] = [
         (None, chain, {given: QUESTION, gave: ANSWER, asked: QUESTION, f"{about}plan": "basic"}),
         (1, agent, {named: "helpdesk", given: QUESTION, gave: ANSWER}),
         (inner, search, {given: QUESTION, gave: found}),
-        (inner, tool, {named: "clock", call_id: "c-1", given: json.dumps({"zone": 1}), gave: "It is nine."}),
-        (
-            inner,
-            model,
-            {of_model: "m", provider: "maker", reason: "stop", **dict(zip(texts, (prompt, ANSWER), strict=True))},
-        ),
+        (inner, tool, {named: "clock", call_id: "c-1", given: json.dumps({"zone": 1}), gave: told}),
+        (inner, model, {of_model: "m", provider: "maker", reason: "stop", texts[0]: prompt, texts[1]: ANSWER}),
         (1, evaluation, {given: "Is it so?", gave: "Yes, it is."}),
         (6, model, {given: "Is it so?", gave: "Yes, it is.", asked: PASSAGES[1], said: "Yes, it is."}),
         (None, other, {given: QUESTION, gave: ANSWER}),
     ]
     spans = [
         replace(
-            span(number, parent, word),
+            span(number, parent, "work"),
             attributes={convention: word} | about,
             start_ns=10 * number,
             end_ns=100 - number if number < 3 else 10 * number + 5,

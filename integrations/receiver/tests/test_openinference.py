@@ -84,14 +84,13 @@ def test_bare_step_is_no_answer(kind: str) -> None:
 
 def test_contexts_are_unknown_where_documents_are_ids() -> None:
     spans = load("openinference_llama_index")
-    shown = ("id", "score")
     hidden = [
         replace(
             span,
             attributes={
                 key: "REDACTED" if key.startswith("llm.") and key.endswith("content") else value
                 for key, value in span.attributes.items()
-                if "retrieval.documents" not in key or key.endswith(shown)
+                if "retrieval.documents" not in key or key.endswith(("id", "score"))
                 if "text_chunks" not in str(value)
             },
         )
