@@ -141,7 +141,8 @@ TRUE: dict[str, Program] = {
     "memories under the user's role": by_hand(lambda fact: f"{PUMP}\nWhat is known of the user: {fact}\n{QUESTION}"),
     "memories under the assistant's role": by_hand(lambda fact: f"{PUMP}\nKnown: {fact}", "ai"),
     "a tool's text": tool(str),
-    "a tool's JSON": tool(lambda fact: json.dumps([{"url": "a.example", "content": fact}])),
+    "a tool's JSON": tool(lambda fact: json.dumps([{"url": "a.example", "content": f'{fact} "Größe"'}])),
+    "a tool's object": tool(lambda fact: json.dumps({"content": f'{fact} "Größe"'})),
     "a tool's text where nothing was searched": tool(str, beside_search=False),
     "a tool's text that names its query": tool(lambda fact: f"Results for spare kit: {fact}"),
     "a tool's text that a long query stands in": tool(

@@ -71,7 +71,9 @@ def searches_of_every_kind(program):
     program.takes(SearchStep, "search", scored[:1], same, inputs=QUESTION)
     program.tree.end(same, program.now(), scored[:1])
     for name, output, inner in (("look_up", FILTER, SearchStep), ("helper", "It is so.", ModelStep)):
-        tool = program.begins(ToolStep, name, inputs={"query": "filter", "k": 2}, call_id=f"call of {name}")
+        tool = program.begins(
+            ToolStep, name, inputs={"query": "filter", "seen": [scored[0], OPAQUE]}, call_id=f"call of {name}"
+        )
         program.takes(SearchStep, "search", documents(FILTER), tool, inputs="filter")
         if inner is ModelStep:
             program.takes(ModelStep, "small", PayloadMessage("ai", output), tool, inputs=["Is it so?"])
@@ -199,7 +201,7 @@ def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, q
     [
         {"system_prompt": "You are a bot. Be nice.", "user": QUESTION},
         {"input_language": "English", "utterance": QUESTION},
-        {"q": QUESTION, "chat": [PayloadMessage("human", "Hello?"), PayloadMessage("ai", "Hi.")]},
+        {"wording": QUESTION, "chat": [PayloadMessage("human", "Hello?"), PayloadMessage("ai", "Hi.")]},
         {"prompt_template": "Answer: {}", "text": QUESTION},
     ],
 )

@@ -12,7 +12,7 @@ from agent_programs import (
     user_says,
 )
 from captures import Answered
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
@@ -78,6 +78,7 @@ INPUTS = {
     "messages field": {"messages": TALK},
     "messages under another name": {"talk": TALK},
     "one message": HumanMessage(QUESTION),
+    "a role of its own": [SystemMessage("Be kind."), ChatMessage(role="customer", content=QUESTION)],
     "a message as question": {"question": HumanMessage(QUESTION), "chat_history": TALK[:2]},
     "role dictionaries": {
         "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": QUESTION}]

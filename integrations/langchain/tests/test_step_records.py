@@ -66,7 +66,6 @@ def test_a_tool_that_hands_on_what_it_finds_is_the_search(captured):
 
     record = captured.record()
     (found,) = record.retrievals
-    assert record.tool_calls == ()
     assert (found.name, found.tool_name) == ("TopicRetriever", "search_manual")
     assert found.tool_call_id == record.generations[0].reply.tool_requests[0].id
 
@@ -107,7 +106,6 @@ def test_what_the_provider_tells_of_a_reply_is_kept(captured):
 
     (model,) = captured.record().generations
     assert (model.response_id, model.response_model, model.cached_tokens) == ("chatcmpl-1", "small-2026-11", 8)
-    assert (model.model, model.streamed) == ("small-2026-11", False)
 
 
 def test_a_search_that_reranks_another_ones_documents_says_so(captured):
@@ -148,4 +146,3 @@ def test_what_an_error_said_is_kept(captured):
     record = captured.record()
     for error in (record.error, record.tool_calls[0].error):
         assert (error.type, error.message) == ("TimeoutError", "no answer about pumps in Zürich")
-    assert "Zürich" in record.tool_calls[0].arguments
