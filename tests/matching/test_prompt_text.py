@@ -197,12 +197,6 @@ def test_a_short_text_must_stand_by_itself(texts):
     assert found("Notable places: none, CABLE, 427, 142, parish, lyonnaise", *texts) == [None, None]
 
 
-def test_the_users_own_words_hold_no_texts():
-    prompt = PromptTexts([f"Answer briefly.\nIs it true that {BETA}?"], apart=f"Is it true that {BETA}?")
-
-    assert prompt.find([BETA]) == [[]]
-
-
 def test_a_text_that_begins_with_the_users_words():
     question = "How long is the warranty on the pump?"
     texts = [f"Q: {question}\nA: Three years.", ALPHA]
@@ -273,6 +267,7 @@ CASES = {
     "the copies of a text": (f"{BETA}\nPrice: 3\n{BETA}", BETA),
     "the copies of a text in JSON": (f"{json.dumps(ALPHA)}\nPrice: 3\n{json.dumps(ALPHA)}", ALPHA),
     "a cut text with quotation marks in JSON": (json.dumps(REPORTS[:90].replace("midnight", '"midnight"')), REPORTS),
+    "a cut text with a line break in JSON": (json.dumps({"page": f"{ALPHA[:72]}\n..."}), ALPHA),
     "escapes that stand for no character": (
         r"odd \U00110000 &#1114112; &#xd800; \ud800 &nobody; marks are kept",
         r"ODD \U00110000 &#1114112; &#xd800; \ud800 &nobody; marks are kept",

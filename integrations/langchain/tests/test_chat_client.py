@@ -111,6 +111,13 @@ async def test_a_model_without_tools_is_asked_by_the_prompt_alone():
     assert await texts(LangChainChatClient(chat_model(GROUNDED)), 2) == [GROUNDED] * 2
 
 
+async def test_the_arguments_of_a_tool_are_the_reply_where_a_model_was_given_the_schema_so():
+    calls = [{"name": "answer", "args": VOTE, "id": "1"}]
+    client = LangChainChatClient(ScriptedModel(answer=lambda _: AIMessage("Well.", tool_calls=calls)))
+
+    assert await texts(client) == [json.dumps(VOTE)]
+
+
 @pytest.mark.parametrize("own", [None, 0.2])
 async def test_the_applications_model_stays_as_it_is(own):
     seen = []

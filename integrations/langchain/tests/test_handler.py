@@ -111,8 +111,6 @@ def test_a_handler_class_of_ones_own_hears_the_tokens_and_hands_them_on(captured
 
 @pytest.mark.usefixtures("no_engine_yet")
 def test_a_handler_without_a_sink_takes_the_default_engine(monkeypatch):
-    import ragspan
-
     monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
     rag_chain().invoke(QUESTION, config={"callbacks": [RagspanCallbackHandler()]})
 
