@@ -77,12 +77,12 @@ def sentences_with_the_window_around_them():
 
 
 class Translating(BaseNodePostprocessor):
-    """Has a model translate each node."""
+    """Has a model translate each node; its parameters have names of their own."""
 
-    def _postprocess_nodes(self, nodes, query_bundle=None):
-        for each in nodes:
+    def _postprocess_nodes(self, found, asked=None):
+        for each in found:
             each.node.set_content(Settings.llm.complete(f"Translate: {each.node.text}").text)
-        return nodes
+        return found
 
 
 @program(
