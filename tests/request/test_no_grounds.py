@@ -145,6 +145,10 @@ def test_instructions_the_user_and_models_support_no_claim(program):
             lambda log: (log.searches(PUMP), log.says(ANSWER, [PayloadMessage("human", PUMP, unread=["page.png"])])),
             "picture",
         ),
+        *(
+            (lambda log, name=name: (log.steps(QUESTION, "Hm.", name), log.says(ANSWER, [ASKED])), "unseen_prompt")
+            for name in ("RemoteRunnable", "RemoteGraph")
+        ),
         (lambda log: log.steps(QUESTION, documents(PUMP)), "unseen_prompt"),
         (lambda log: None, "unseen_prompt"),
         (lambda log: (log.searches(PUMP), log.says(ANSWER, [])), "unseen_prompt"),

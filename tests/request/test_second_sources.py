@@ -65,6 +65,15 @@ def test_short_values_of_a_row_are_background_where_they_stand_together_but_not_
     assert [one.text.strip("{}")[-5:].strip("\"'| ") for one in log.ends(ANSWER).background] == ["DHL"]
 
 
+def test_a_prompt_that_a_step_wrote_is_no_data():
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.steps({"question": QUESTION}, RULES)
+    log.says(ANSWER, [PayloadMessage("system", RULES), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    assert log.ends(ANSWER).background == ()
+
+
 def test_values_of_the_metadata_that_stand_together_are_the_contexts_text():
     log = WrittenLog()
     documents = [

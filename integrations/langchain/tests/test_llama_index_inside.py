@@ -72,8 +72,6 @@ def test_an_engine_as_a_tool_of_an_agent(both):
 
     record, contexts = only(both)
     assert (record.framework, record.question, record.response, contexts) == ("langchain", ASKED, ANSWER, [PUMP, HOSE])
-    assert [each.name for each in record.retrievals] == ["Shelf"]
-    assert [each.name for each in record.tool_calls] == ["ask"]
 
 
 def test_what_happens_inside_a_block_around_both(both):
@@ -131,4 +129,3 @@ def test_a_chain_in_an_engine(both):
 
     record, contexts = only(both)
     assert (record.framework, record.question, record.response, contexts) == ("llama_index", ASKED, ANSWER, [PUMP])
-    assert (record.background, len(record.retrievals), len(record.generations)) == ((), 1, 1)

@@ -114,8 +114,6 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
     (record,) = records_of(spans, retrieval_tools=["search_docs"])
 
     assert seen(record) == (FIRST, [CELLO, HARP], FOUR)
-    assert record.session_id == "s-1"
-    assert [search.query for search in record.retrievals] == ["cello"]
 
 
 # What nobody reads
