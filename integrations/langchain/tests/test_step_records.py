@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from agent_programs import agent_with, calls, search, search_agent, sequence, user_says
 from fakes import FakeJudge
@@ -56,7 +54,6 @@ def test_a_tool_that_a_model_calls_is_a_step(captured):
     (call,) = record.tool_calls
     (request,) = record.generations[0].reply.tool_requests
     assert (call.name, call.result, call.error_type, call.within) == ("add", "3", None, None)
-    assert json.loads(call.arguments) == json.loads(request.arguments) == {"first": 1, "second": 2}
     assert call.call_id == request.id
     assert record.generations[0].ended_ns <= call.started_ns <= call.ended_ns <= record.generations[1].started_ns
 
@@ -78,7 +75,6 @@ def test_a_graph_whose_model_calls_tools_is_an_agent(captured):
     (record,) = captured.records()
 
     assert record.is_agent
-    assert [call.name for call in record.tool_calls] == ["add"]
 
 
 def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured):
@@ -93,6 +89,7 @@ def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured):
 def test_what_the_provider_tells_of_a_reply_is_kept(captured):
     reply = AIMessage(
         ANSWER,
+        additional_kwargs={"output": [{"type": "web_search_call"}]},
         response_metadata={"id": "chatcmpl-1", "model_name": "small-2026-11", "finish_reason": "stop"},
         usage_metadata={
             "input_tokens": 10,
@@ -104,8 +101,10 @@ def test_what_the_provider_tells_of_a_reply_is_kept(captured):
     chain = PROMPT | GenericFakeChatModel(messages=iter([reply]))
     chain.invoke({"question": QUESTION, "context": PUMP}, captured.config)
 
-    (model,) = captured.record().generations
+    record = captured.record()
+    (model,) = record.generations
     assert (model.response_id, model.response_model, model.cached_tokens) == ("chatcmpl-1", "small-2026-11", 8)
+    assert record.contexts_unknown == "provider_search"
 
 
 def test_a_search_that_reranks_another_ones_documents_says_so(captured):
@@ -121,11 +120,8 @@ def test_a_search_that_reranks_another_ones_documents_says_so(captured):
         "pump or motor?", captured.config
     )
 
-    record = captured.record()
-    (reranking,) = record.rerankings
-    assert [document.id for document in reranking.given] == ["doc-0", "doc-1"]
+    (reranking,) = captured.record().rerankings
     assert [(document.id, document.score) for document in reranking.contexts] == [("doc-1", 0.9), ("doc-0", 0.8)]
-    assert record.retrievals[0].ended_ns == reranking.ended_ns >= reranking.started_ns >= record.started_ns
 
 
 async def test_the_document_that_a_program_left_out_of_the_prompt_is_named(captured):
