@@ -88,16 +88,15 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
         for word in words:
             if word in other.own:
                 shared += 1
-            elif word in denying:  # "excluded from" denies as it is
-                continue
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
                 if "open" in {word, *said} and any(one.kind == "time" for one in facts.quantities):
                     continue  # what is open from nine to five closes at five
                 opposed.append((word, min(said)))
-            elif word in other.inherited:
+            elif word in other.inherited and word not in denying:  # "excluded from" denies as it is
                 shared += _INHERITED
         rest = max(1, len(words) - len(opposed))
-        turns = bool(clause.negations) + bool(other.negations) + len(opposed)
+        both = denying.union([facts.keys[at] for at in other.negations])  # "prohibited" beside "permitted" denies once
+        turns = bool(clause.negations) + bool(other.negations) + sum(map(both.isdisjoint, opposed))
         said_other = frozenset(word for pair in opposed for word in pair)
         is_clear = _holds_denied(claim.facts, clause, other, said_other)
         is_clear = is_clear and _holds_denied(facts, other, clause, said_other)
