@@ -96,7 +96,8 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
                 shared += _INHERITED
         rest = max(1, len(words) - len(opposed))
         both = denying.union([facts.keys[at] for at in other.negations])  # "prohibited" beside "permitted" denies once
-        turns = bool(clause.negations) + bool(other.negations) + sum(map(both.isdisjoint, opposed))
+        excepts = bool({"unless", "without"}.intersection(facts.keys).difference(claim.facts.keys))
+        turns = bool(clause.negations) + bool(other.negations) + sum(excepts or both.isdisjoint(one) for one in opposed)
         said_other = frozenset(word for pair in opposed for word in pair)
         is_clear = _holds_denied(claim.facts, clause, other, said_other)
         is_clear = is_clear and _holds_denied(facts, other, clause, said_other)
