@@ -187,7 +187,7 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
         about += [one * other, one / other] if is_free or other in mine else []
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
-            exact += [_WHOLE - one, _WHOLE - one - other]
+            exact += [_WHOLE - one, _WHOLE - one - other, round(_WHOLE / one), round(_WHOLE * one / other)]
         if any(abs(result - value) < _ROUNDING for result in exact):
             return True
         if any(abs(result - value) <= _TOLERANCE * value for result in about):
