@@ -13,7 +13,7 @@ from typing import Any
 
 from ragspan.text.languages import NO_LETTERS, WITH_WORDS, Language, language
 from ragspan.text.vocabulary import FUNCTION_WORDS, LANGUAGES, word_set
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
 _NO_SOURCE = r"(?!(?:a\s+result|terms\s+of|(?:the\s+)?case\s+of)\b)"
@@ -80,7 +80,7 @@ _framing = cache(Framing)
 def framings_in(spoken: Language | None) -> Sequence[Framing]:
     """The phrases to look for in an answer in this language."""
     codes = WITH_WORDS if spoken is None else dict.fromkeys((spoken.code, "en"))
-    return [_framing(code) for code in codes if code in WITH_WORDS]
+    return [_framing(code) for code in with_turns(codes) if code in WITH_WORDS]
 
 
 def states_nothing_in(sentence: str, spoken: Iterable[Framing]) -> bool:

@@ -21,7 +21,7 @@ _ENOUGH, _MOST = 0.6, 0.75
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
 _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
 _HOURS = re.compile(r"(?<![\d:.])(\d{1,2}) ?[-\u2013] ?(\d{1,2})(?![\d:]|\.\d)")  # "Sat 10-14"
-_SHORT = 2  # digits of an hour, and of a year without its century
+_SHORT = 2  # digits of a year without its century
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
 
@@ -119,9 +119,9 @@ class Claim:
             for parts in with_turns(map(_DIGITS.findall, _GROUPED.findall(text))):
                 ends = range(1, len(parts) + 1)
                 found.update(key("".join(parts[start:end])) for end in ends for start in range(end))
-        hours = {number: int(number) for number in numbers if len(number) <= _SHORT and number.isdigit()}
-        times = {key for there in keys.values() for key in there if ":" in key} if hours else set()
-        found |= {number for number, hour in hours.items() if {f"{hour}:00", f"{hour + 12}:00"} & times}
+        stated = {*chain.from_iterable(keys.values())}
+        hours = {one: {f"{int(one)}:00", f"{int(one) + 12}:00"} for one in filter(str.isdigit, numbers)}
+        found |= {one for one in numbers if one.removesuffix(":00") in stated or stated & hours.get(one, set())}
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers] if self.is_english else []
         is_scaled = any(ours.about for ours in sought) or not known.scales.keys().isdisjoint(self.keys)
         for place, there in with_turns(keys.items()) if sought else ():

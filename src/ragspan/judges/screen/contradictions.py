@@ -62,8 +62,10 @@ def find_opposition(claim: Claim) -> Finding | None:
         best = max(matches, key=lambda match: match[:2])
         if not (best.disagrees and best.is_clear) or best.share < (enough if best.opposed else enough + _SURER):
             continue
-        begins = *claim.facts.keys[:1], *best.near.facts.keys[:1]  # "Only parcels up to 20 kg"
-        if (not best.opposed and "only" in begins) or any(  # another clause that fits as well agrees
+        is_only = "only" in claim.facts.keys[:1] + best.near.facts.keys[:1]  # "Only parcels up to 20 kg"
+        if any(one.negations and one.own & best.clause.own - clause.own for one in claim.facts.clauses):
+            continue  # another clause denies the same: "except for sale items, which cannot be returned"
+        if (is_only and not best.opposed) or any(  # another clause that fits as well agrees
             not match.disagrees
             and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches
@@ -78,29 +80,28 @@ def find_opposition(claim: Claim) -> Finding | None:
 
 def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     facts, opposites = near.facts, english().opposites
-    denying = {claim.facts.keys[at] for at in clause.negations}
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     # Not the exchanged sides of comparisons.
     for other in with_turns(facts.clauses) if "than" not in claim.facts.keys or "than" not in facts.keys else ():
         if not (other.own or other.negations):
             continue
+        # "Prohibited" beside "permitted" denies once, and "excluded from" as it is.
+        denied = {claim.facts.keys[at] for at in clause.negations}.union(facts.keys[at] for at in other.negations)
         opposed, shared = [], 0.0
         for word in words:
             if word in other.own:
                 shared += 1
-            elif word in denying:  # "excluded from" denies as it is
-                continue
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
                 if "open" in {word, *said} and any(one.kind == "time" for one in facts.quantities):
                     continue  # what is open from nine to five closes at five
                 opposed.append((word, min(said)))
-            elif word in other.inherited:
+            elif word in other.inherited and word not in denied:
                 shared += _INHERITED
         rest = max(1, len(words) - len(opposed))
-        turns = bool(clause.negations) + bool(other.negations) + len(opposed)
-        said_other = frozenset(word for pair in opposed for word in pair)
-        is_clear = _holds_denied(claim.facts, clause, other, said_other)
-        is_clear = is_clear and _holds_denied(facts, other, clause, said_other)
+        frees = bool({"unless", "without"}.intersection(facts.keys).difference(claim.facts.keys))
+        turns = bool(clause.negations) + bool(other.negations) + sum(frees or denied.isdisjoint(one) for one in opposed)
+        paired = frozenset(word for pair in opposed for word in pair)
+        is_clear = _holds_denied(claim.facts, clause, other, paired) and _holds_denied(facts, other, clause, paired)
         yield _Match(shared + len(opposed), turns % 2 == 1, shared / rest, other, near, opposed, is_clear)
 
 

@@ -71,8 +71,7 @@ class OverlapJudge:
         if analysis.declines_rightly:
             return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
         analysis.require_comparable()
-        words = analysis.words
-        value, left_out = rate_coverage(words, analysis.index, analysis.question, analysis.grounding)
+        value, left_out = rate_coverage(analysis.words, analysis.index, analysis.question, analysis.grounding)
         is_known = left_out and not is_unrelated(content_of(analysis.question), analysis.index)
         explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if is_known else None
         return [Rating(value=value, explanation=explanation)] * ratings

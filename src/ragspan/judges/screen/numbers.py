@@ -64,7 +64,7 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
         is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
-        is_product = any(rival.value * number == quantity.value for number in _values(claim.keys) if number > 1)
+        is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if number > 1)
         if not (is_asked or is_product) and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
@@ -187,7 +187,7 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
         about += [one * other, one / other] if is_free or other in mine else []
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
-            exact += [_WHOLE - one, _WHOLE - one - other]
+            exact += [_WHOLE - one, _WHOLE - one - other, round(_WHOLE / one), round(_WHOLE * one / other)]
         if any(abs(result - value) < _ROUNDING for result in exact):
             return True
         if any(abs(result - value) <= _TOLERANCE * value for result in about):
