@@ -178,7 +178,7 @@ def documents_in(value: Snapshot) -> list[ScoredDocuments]:
 
 def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     """A document, alone or as `(document, score)`."""
-    if type(item) is list and len(item) == 2 and [type(each) is Document for each in item] == [True, False]:  # noqa: PLR2004
+    if type(item) is list and len(item) == 2 and type(item[0]) is Document is not type(item[1]):  # noqa: PLR2004  (document, score)
         score = item[1]
         return item[0], score if type(score) is float else float(score) if isinstance(score, (int, float)) else None
     return (item, None) if type(item) is Document else None
