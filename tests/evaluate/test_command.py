@@ -157,18 +157,28 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
     assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
 
 
-def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("variables", "may_quote"),
+    [
+        ({}, True),
+        ({"RAGSPAN_EXPLANATIONS": "true"}, True),
+        ({"RAGSPAN_EXPLANATIONS": "false"}, False),
+        ({"RAGSPAN_CAPTURE_CONTENT": "false"}, None),
+    ],
+)
+def test_with_to_trace_each_score_goes_to_the_span_of_its_answer(run, monkeypatch, variables, may_quote):
     spans = [SpanAnchor(trace_id=2**127 + 7, span_id=number, trace_flags=1) for number in range(1, 4)]
     records = [RagRecord(question="q", contexts=["It rains."], response="It rains.", parent=span) for span in spans]
-    emitter = RecordingEmitter()
+    emitter, options = RecordingEmitter(), {}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(
         evaluate_command, "stored_answers", lambda *_, **__: (StoredAnswer(record=one) for one in records)
     )
-    monkeypatch.setattr(evaluate_command, "emitter_class", lambda _: lambda **_: emitter)
+    monkeypatch.setattr(evaluate_command, "emitter_class", lambda _: lambda **given: options.update(given) or emitter)
     done = run("--from", "phoenix", "--project", "p", "--to-trace", "--metrics", "faithfulness")
 
-    assert done.exit_code == 0, done.output
-    assert "the scores of 3 answers go to phoenix" in done.stderr
+    assert (done.exit_code, options) == (0, {"explanations": may_quote}), done.output
     assert [(one.span, one.outcomes["faithfulness"].value) for one in emitter.scored] == [(span, 1.0) for span in spans]
 
 

@@ -56,6 +56,7 @@ def test_the_judge_is_asked_about_its_share_and_all_metrics_of_a_row_are(asked_j
     reasons = Counter(one.asked for one in found.values())
     assert 12 < reasons["doubtful"] + reasons["random"] < 36
     assert len(endpoint.requests) == 120 - reasons[None]
+    assert list(evaluation.to_pandas()["completeness_judge"]) == [one.judge for one in found.values()]
     for one in result_lines(evaluation):
         assert one.judge == ("openai:m" if one.asked else "overlap")
         assert (one.screen_score is not None) == bool(one.asked)
