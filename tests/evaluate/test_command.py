@@ -119,6 +119,7 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
             "--project, --since and --to-trace are about a tool: name it after --from",
         ),
         (ANSWERS.encode(), ["--metrics", ","], "metrics is empty: name one at least"),
+        ([], ["--from", "fenix"], "traces can be read from mlflow and phoenix; did you mean 'phoenix'?"),
         ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
         ([], ["--from", "mlflow", "--project", "p", "--since", "May"], "--since is not a time: give ISO 8601 text"),
     ],

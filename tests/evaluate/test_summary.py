@@ -48,7 +48,7 @@ def test_the_cost_of_a_resumed_run_says_that_the_earlier_one_is_in_it():
 @pytest.mark.parametrize(
     ("run", "line"),
     [
-        ({"done": 50}, "50 rows (50%) · 5.0 rows/s\n"),
+        ({"done": 50, "resumed": 20}, "50 rows (50%) · 3.0 rows/s\n"),
         ({"done": 50, "outage": "waiting for the judge"}, "50 rows (50%) · waiting for the judge\n"),
         ({"done": 50, "resumed": 50}, "50 rows (50%)\n"),
         ({"done": 0, "begun": 50, "outage": "waiting"}, "0 rows (0%) · waiting\n"),

@@ -162,13 +162,16 @@ async def test_only_what_a_reply_lacks_is_asked_for_again(scripted, super_bowl):
     assert "context_verdicts: exactly one verdict for each of these numbers: 2." in client.tasks[1]
 
 
-async def test_an_error_of_the_request_is_that_of_all_metrics_and_no_further_request_is_made(scripted, super_bowl):
-    judge, client = scripted(JudgeError("APITimeoutError", "too slow", outage=True))
+async def test_an_error_of_the_request_is_that_of_all_who_wait_and_who_comes_later_asks_again(scripted, super_bowl):
+    judge, client = scripted(JudgeError("APITimeoutError", "too slow", outage=True), [whole()] * 3)
 
-    outcomes = await scores_of(judge, super_bowl)
+    with judging(JudgingSession(record=super_bowl)):
+        outcomes = await asyncio.gather(*(metric(judge).score(super_bowl) for metric in FOUR))
+        assert len(client.requests) == 1
+        later = await Faithfulness(judge).score(super_bowl)
 
     assert [outcome.error_type for outcome in outcomes] == ["APITimeoutError"] * 4
-    assert len(client.requests) == 1
+    assert (later.label, len(client.requests)) == ("pass", 2)
 
 
 async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl):
