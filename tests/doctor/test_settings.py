@@ -14,11 +14,7 @@ def test_what_is_set_is_shown_but_no_secret(examined):
         RAGSPAN_JUDGE_BASE_URL="http://user:hidden@localhost:1/v1?k=hush",
     )
 
-    assert next(one for one in findings if one.code == "variables").found == (
-        "RAGSPAN_JUDGE=openai:m, RAGSPAN_JUDGE_API_KEY=(set), RAGSPAN_JUDGE_BASE_URL=http://localhost:1/v1,"
-        " RAGSPAN_JUDGING=thread, RAGSPAN_METRICS=faithfulness,completeness"
-    )
-    assert "very-secret" not in repr(findings)
+    assert not [secret for secret in ("very-secret", "hidden", "hush") if secret in repr(findings)]
 
 
 @pytest.mark.parametrize(
@@ -74,11 +70,7 @@ def test_an_address_of_alerts_where_nobody_listens_is_a_warning(examined, refuse
         for port in (refused_port, silent_port)
     }
 
-    warned = next(one for one in findings[refused_port] if one.code == "webhook_unreachable")
-    assert warned.state == "warning"
-    assert warned.found == (
-        f"alerts do not arrive: http://127.0.0.1:{refused_port}/…: no server listens there: connection refused"
-    )
+    assert findings[refused_port].codes("warning") == ["webhook_unreachable"]
     assert "webhook_unreachable" not in findings[silent_port].codes()
 
 

@@ -40,10 +40,6 @@ def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, tabl
     summary = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
 
     assert done.exit_code == 0
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
-    assert "faithfulness: not scored: no_contexts 1" in done.stdout
-    assert "3 rows evaluated by overlap, " in done.stdout
     assert [result.record_id for result in result_lines(ResultFile(tmp_path / "r.jsonl"))][::2] == ["a", "b", "c"]
     assert (summary["rows"], summary["summary"]["faithfulness"]["mean"]) == (3, 0.5)
     assert summary["summary"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
@@ -93,8 +89,6 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
 
     worst = done.stdout.partition("The worst responses\n")[2]
     assert [line for line in worst.splitlines() if line.startswith("row ")] == ["row 1", "row 3", "row 5"]
-    assert "response             It costs 2 euros." in worst
-    assert "faithfulness         0.00 fail  1 of 1 claims unsupported: It costs 2 euros. (" in worst
 
 
 @pytest.mark.parametrize(
@@ -144,7 +138,6 @@ def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(
     assert f"written: {report}\n" in done.stderr
     for one in (done, bare):
         assert "3 answers are in both runs, paired by record id; left out: 0 only in this run" in one.stdout
-        assert "faithfulness: 0.500, and 0.500 in the baseline: no clear difference (over 2 of both" in one.stdout
 
 
 @pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
