@@ -126,6 +126,12 @@ DOUBTS = [
     ({"context_adherence": Score(value=0.2, label="fail")}, 0.95),
     ({"faithfulness": NotApplicable(reason="cannot_tell")}, 0.375),
     ({"context_adherence": Score(value=1.0), "faithfulness": MetricFailure(error_type="e", message="")}, 0.09375),
+    ({"context_adherence": Score(value=1.0), "faithfulness": NotApplicable(reason="language")}, 0.09375),
+    ({"context_adherence": Score(value=0.2), "faithfulness": NotApplicable(reason="no_claims")}, 0.6),
+    ({"faithfulness": Score(value=0.4, label="fail")}, 0.9),
+    ({"context_adherence": Score(value=1.0)}, 0.0),
+    ({"context_adherence": NotApplicable(reason="no_contexts"), "completeness": Score(value=0.0)}, None),
+    ({}, None),
 ]
 
 
