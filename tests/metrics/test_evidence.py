@@ -90,36 +90,3 @@ async def test_if_the_record_was_cut_nobody_can_tell_what_is_unsupported(metric)
 
     assert (await metric(OverlapJudge()).score(cut)).reason == "cannot_tell"
     assert (await metric(OverlapJudge()).score(replace(cut, response=CARD))).label == "pass"
-
-
-# Three verdicts
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "value", "label"),
-    [
-        (["supported"] * 5, 1.0, "pass"),
-        (["supported"] * 9 + ["unsure"], 1.0, "pass"),
-        (["unsupported"] * 2 + ["unsure"], 0.0, "fail"),
-        (["supported", "unsupported", "unsupported", "unsure"], 1 / 3, "fail"),
-        (["supported"] * 3 + ["unsure"], None, "cannot_tell"),
-        (["unsure"], None, "cannot_tell"),
-        (["unsure"] * 3, None, "cannot_tell"),
-    ],
-)
-async def test_unsure_claims_count_for_neither_side_and_no_label_depends_on_them(fixed_judge, verdicts, value, label):
-    from ragspan.judges.judge_protocols import ClaimVerdict
-
-    given = [ClaimVerdict(index=index, verdict=verdict) for index, verdict in enumerate(verdicts)]
-    judge = fixed_judge(claims=[f"claim {index}" for index in range(len(verdicts))], supported=given)
-
-    outcome = await Faithfulness(judge).score(record())
-
-    if value is None:
-        assert outcome == NotApplicable(
-            reason="cannot_tell",
-            detail=f"whether {verdicts.count('unsure')} of {len(verdicts)} claims are supported cannot be told",
-        )
-    else:
-        assert (outcome.value, outcome.label) == (pytest.approx(value), label)
-        assert outcome.details == {"claims": len(verdicts), "unsure": verdicts.count("unsure")}

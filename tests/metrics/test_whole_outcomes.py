@@ -55,7 +55,7 @@ SAID = {
     "ratings": {"ratings": [0.25, 1.0, 0.5]},
     "two ratings": {"ratings": [Rating(value=0.5, explanation="half"), Rating(value=0.9, explanation="most")]},
     "one rating": {"ratings": [1.0]},
-    **{f"claims {one}": claims_of(one) for one in ("s", "u", "?", "sssu", "ssssu", "sss?", "ssss?", "s?u?", "uuuuu", "uuuuuu", "suuuuuuu")},
+    **{f"claims {one}": claims_of(one) for one in ("s", "u", "?", "sssu", "ssssu", "sss?", "ssss?", "s?u?", "uu?", "???", "uuuuu", "uuuuuu", "suuuuuuu")},
     **{f"probable claims {one}": claims_of(one, probability=0.4) for one in ("s", "?", "sss?", "ssss?", "u?", "su")},
     "contexts": {"useful": [1, 0], "rated": [0.5, 0.0]},
     "no contexts": {"useful": [0, 0], "rated": [0.0, 0.0]},
