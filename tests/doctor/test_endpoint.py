@@ -45,6 +45,14 @@ def test_each_status_is_told_with_what_it_means(asked, otlp_listener, status, ki
     assert finding.found.endswith(f"HTTP {status}{said}")
 
 
+def test_an_address_that_is_used_unchanged_is_said_to_be(asked, otlp_listener):
+    otlp_listener.answers(404, b"", Content_Type="text/plain")
+
+    finding = asked(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{otlp_listener.url}/v1")
+
+    assert finding.advice.startswith("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used unchanged")
+
+
 @pytest.mark.parametrize(
     ("status", "body", "headers", "words"),
     [

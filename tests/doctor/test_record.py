@@ -105,12 +105,17 @@ def asked(examined, fake_openai):
     return ask
 
 
-def test_what_the_judge_took_is_told(asked, fake_openai, set_variables):
+@pytest.mark.parametrize(
+    ("verdict", "state"),
+    [("grounded", ("ok", "judge_answered")), ("not_grounded", ("warning", "judge_fails_good_answer"))],
+)
+def test_what_the_judge_took_is_told(asked, fake_openai, set_variables, verdict, state):
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "prompt_tokens_details": {"cached_tokens": 800}}
     set_variables(RAGSPAN_JUDGE_OPTIONS='{"price": [1, 10, 0.5]}')
-    finding = asked(lambda request: fake_openai.says(*[GROUNDED] * request.get("n", 1), usage=usage))
+    reply = GROUNDED.replace("grounded", verdict)
+    finding = asked(lambda request: fake_openai.says(*[reply] * request.get("n", 1), usage=usage))
 
-    assert (finding.state, finding.code) == ("ok", "judge_answered")
+    assert (finding.state, finding.code) == state
     assert "requests 1, tokens 900 in, 60 out; $0.001100" in finding.found
 
 

@@ -1,5 +1,8 @@
 """What the doctor says of settings and of what is installed."""
 
+import importlib.metadata
+import re
+
 import pytest
 
 from ragspan.doctor.examination import secrets_hider
@@ -41,7 +44,7 @@ def test_a_wrong_value_is_a_misuse_is_listed_once_and_nothing_is_tried(examined,
     [
         ({"RAGSPAN_ENABLED": "false"}, "turned_off"),
         ({"RAGSPAN_SAMPLE_RATE": "0"}, "sample_rate_zero"),
-        ({"OTEL_SDK_DISABLED": "true"}, "sdk_disabled"),
+        ({"OTEL_SDK_DISABLED": "true", "RAGSPAN_JUDGING": ""}, "sdk_disabled"),
         ({"OTEL_TRACES_SAMPLER": "always_off"}, "sampler_keeps_none"),
     ],
 )
@@ -87,6 +90,30 @@ def test_what_the_environment_keeps_secret_is_taken_out_of_words(set_variables, 
     set_variables(**{name: value})
 
     assert "t0ps3cret" not in secrets_hider()(words)
+
+
+INTEGRATED = "python V, ragspan V, ragspan-langchain V, ragspan-llama-index V, langchain-core V, llama-index-core V"
+ALONE = "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
+INSTALL = "pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
+
+
+@pytest.mark.parametrize(
+    ("points", "told"),
+    [
+        (importlib.metadata.entry_points, (f"{INTEGRATED}, opentelemetry-sdk V, openai V", "ok", None)),
+        (lambda **_: (), (f"python V, ragspan V, opentelemetry-sdk V, openai V{ALONE}", "warning", INSTALL)),
+    ],
+    ids=["with integrations", "alone"],
+)
+def test_the_versions_of_all_that_takes_part_are_told(examined, monkeypatch, points, told):
+    monkeypatch.setattr(importlib.metadata, "entry_points", points)
+    [found] = [one for one in examined(OTEL_SDK_DISABLED="true") if one.code in {"versions", "no_integration"}]
+
+    assert (re.sub(r" \d[\w.]*", " V", found.found), found.state, found.advice) == told
+
+
+def test_words_are_bounded_and_have_no_control_characters():
+    assert secrets_hider()("a\x00\x9b" + "b" * 700) == f"a  {'b' * 596}…"
 
 
 def test_an_ordinary_name_of_a_user_is_no_secret_beside_a_password(set_variables):
