@@ -31,6 +31,7 @@ def test_the_record_is_really_sent_with_the_headers_of_the_environment(asked, ot
     [
         (401, "text/plain", ": not like this"),
         (404, "text/plain", ": not like this"),
+        (422, "text/plain", ": not like this"),
         (500, "text/plain", ": not like this"),
         (400, "text/html", ""),
         (413, PROTOBUF, ""),

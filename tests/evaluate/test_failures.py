@@ -128,6 +128,7 @@ def test_without_the_package_the_extra_is_named(command, results, monkeypatch):
         (None, "no server listens there: connection refused"),
         (401, "http_401 (it wants other credentials)"),
         (403, "http_403"),
+        (404, "http_404 (it has no such project)"),
     ],
 )
 def test_a_tool_that_is_away_or_has_another_key_is_a_sentence(command, results, monkeypatch, tool, status, reason):

@@ -164,6 +164,7 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     assert fallbacks > 0
     assert (failed.is_scored, failed.failing > 0) == (False, True)
     assert failed.why_not_scored.endswith(f" {fallbacks}")
+    assert "the judge was asked about 20% of them, the most doubtful ones and 5% at random:" in str(failed)
     (result,) = check_gates(failed, [Gate(metric="faithfulness", kind="mean", minimum=0.0)])
     assert "nothing was scored" in result.trouble
     assert again.summary["context_adherence"].asked.scored == fallbacks

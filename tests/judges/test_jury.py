@@ -56,10 +56,11 @@ def test_votes_and_ratings_are_spread_in_turn(kind, count, polls, shares):
     assert score.details[f"valid_{kind.answers}"] == polls
 
 
-def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there():
+def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there(caplog):
     lost = JudgeError("APITimeoutError", "no answer", outage=True)
 
-    good = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("b", error=lost)])))
+    good = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("lost", error=lost)])))
+    assert caplog.messages == ["the jury votes without lost, which failed with APITimeoutError"]
     bad = outcome_of(ContextAdherence(Jury([CountingJudge("a", error=lost), CountingJudge("b")])))
 
     half = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("b", error=lost)]), polls=2))

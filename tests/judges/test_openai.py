@@ -64,6 +64,17 @@ async def test_an_error_says_what_to_do(fake_openai, openai_judge, super_bowl, s
     assert len(fake_openai.requests) == 1
 
 
+@pytest.mark.parametrize("options", [{"base_url": "http://127.0.0.1:9/v1"}, {"timeout": 0.1}], ids=str)
+async def test_an_endpoint_that_does_not_answer_is_told_with_what_to_do(fake_openai, openai_judge, super_bowl, options):
+    fake_openai.answer = lambda _request: fake_openai.hangs()
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge(**options).extract_claims(super_bowl)
+
+    known, found = ERRORS.told(str(options), str(raised.value))
+    assert found == known
+
+
 # Cost and connections
 
 

@@ -27,6 +27,7 @@ from ragspan.metrics import (
 )
 from ragspan.metrics.citation_correctness import citations_of
 from ragspan.metrics.doubt import doubt_of, judged
+from ragspan.metrics.metric import screen_contexts
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import Background, RetrievedContext
 
@@ -89,6 +90,15 @@ async def test_a_whole_outcome(fixed_judge, answered, said, answer):
             name: round(part, 6) if type(part) is float else repr(part) for name, part in told.items()
         }
     known, found = WHOLE.told(f"{said}, {answer}", found)
+
+    assert found == known
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_why_contexts_are_unknown_is_told(answered, seen):
+    reasons = (None, "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much")
+    records = [answered(contexts=None, contexts_unknown=one, prompts_seen=seen) for one in reasons]
+    known, found = WHOLE.told(f"unknown contexts, {seen}", [screen_contexts(record).detail for record in records])
 
     assert found == known
 

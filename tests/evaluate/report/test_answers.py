@@ -54,14 +54,14 @@ def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_b
         return found
 
     rows = [
-        row(number, 0.1 if number < 6 else 0.9, "parking" if number < 8 else "luggage", f"{number % 2}.md")
-        for number in range(20)
+        row(number, 0.1 if number < 7 else 0.9, topic, f"{number % 2}.md")
+        for number, topic in enumerate(["parking"] * 5 + ["storage"] * 4 + ["luggage"] * 11)
     ]
     found = show_failing(evaluation_of(rows, by=("model",)))
 
-    assert found["topics"] == [{"name": "parking", "failing": 6, "answers": 8}]
+    assert found["topics"] == [{"name": "parking", "failing": 5, "answers": 5}]
     assert [one["name"] for one in found["documents"]] == ["0.md", "1.md"]
-    assert [answer["row"] for answer in found["answers"]] == list(range(6))
+    assert [answer["row"] for answer in found["answers"]] == list(range(7))
 
 
 def test_a_column_of_the_table_is_chosen_by_whatever_its_name_is(answered, evaluation_of):
