@@ -86,7 +86,6 @@ SKIPPED = "1 row had to be skipped, because a cell is missing or the judge faile
         ("mean", 0.5, ["1", "declines", "declines"], None),
         ("mean", 0.5, ["declines", "fails"], None),
         ("mean", 0.5, ["declines", "fails", "fails"], "nothing was scored: InvalidVerdict 2, refusal 1"),
-        ("mean", 0.0, ["fails", "fails"], "nothing was scored: InvalidVerdict 2"),
     ],
 )
 def test_a_gate_holds_or_says_why_not(kind, minimum, responses, why_not):

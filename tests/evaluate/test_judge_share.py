@@ -85,12 +85,10 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
 
     gates = [Gate(metric="context_adherence", kind=kind, minimum=1.0) for kind in ("mean", "passing", "none_below")]
     mean, passing, lowest = check_gates(evaluation, gates)
-    assert mean.reached == summary.mean
     assert mean.trouble.endswith("by the embedded judge")
     assert f"by openai:m, estimated from {asked.scored} of 600 rows" in passing.trouble
     assert passing.reached == 1 - asked.failures.value
     assert "95 % interval" in passing.trouble
-    assert lowest.reached == summary.minimum
     assert lowest.trouble.endswith("by the embedded judge")
 
 

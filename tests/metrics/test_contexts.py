@@ -29,13 +29,9 @@ def of_lengths(*lengths):
     ("metric", "verdicts", "contexts", "value", "label", "details"),
     [
         (ContextRelevance, [1, 0.5, 0], of_lengths(500, 1, 1), 0.5, "pass", {"best": 1.0, "contexts": 3}),
-        (ContextRelevance, [0, 0], of_lengths(1, 1), 0.0, "fail", {"best": 0.0, "contexts": 2}),
         (ChunkUtilization, [1, 0.5, 0], of_lengths(70, 20, 10), 0.8, "pass", {"used_contexts": 2, "contexts": 3}),
-        (ChunkUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"used_contexts": 0, "contexts": 2}),
         (ChunkAttribution, [1, 0, 0, 0], of_lengths(1, 1, 1, 1), 0.25, "pass", {"attributed": 1, "contexts": 4}),
-        (ChunkAttribution, [0, 0], of_lengths(1, 1), 0.0, "fail", {"attributed": 0, "contexts": 2}),
         (ContextUtilization, [1, 0, 1, 0], of_lengths(1, 1, 1, 1), 5 / 6, "pass", {"precision": 0.5}),
-        (ContextUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"precision": 0.0}),
     ],
 )
 async def test_the_value_its_label_and_its_details(

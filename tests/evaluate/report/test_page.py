@@ -11,6 +11,7 @@ import pytest
 
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.gates import Gate, check_gates
+from ragspan.evaluate.report import show_failing
 from ragspan.evaluate.rows import BadRow
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating
 from ragspan.usage import Usage
@@ -83,3 +84,26 @@ def test_the_data_say_which_run_it_is_whether_gates_held_and_what_it_cost(answer
     assert data["title"] == "RAG evaluation of november.csv"
     assert [gate["held"] for gate in data["gates"]] == [True, False]
     assert (data["figures"]["rows"], data["figures"]["usage"]["usd"], len(data["bad_rows"])) == (9, 0.5, 20)
+
+
+def test_the_worst_answers_have_most_room(answered, evaluation_of):
+    def row(at):
+        score = Score(value=at / 100, threshold=0.9, explanation=f"{at} " + "e" * 2000)
+        texts = {"question": "q" * 5000, "contexts": ["c" * 1000] * 25, "response": f"{at} " + "r" * 9000}
+        return answered(at, {"a": score}, **texts)
+
+    answers = show_failing(evaluation_of(map(row, range(10, 61))))["answers"]
+
+    def room(one):
+        question, response, contexts = one["question"], one["response"], one["contexts"]
+        texts = [
+            question["text"],
+            response["text"],
+            contexts[0]["text"],
+            one["finding"],
+            one["scores"][0]["explanation"],
+        ]
+        return [*map(len, texts), question["omitted"], response["omitted"], len(contexts)]
+
+    assert room(answers[49]) == [1200, 3600, 360, 300, 1500, 3800, 5403, 20]
+    assert room(answers[50]) == [90, 270, 27, 300, 1500, 4910, 8733, 20]
