@@ -24,20 +24,12 @@ def test_a_check_that_hangs_is_left_behind():
     assert found == Finding("judge", "did_not_end", "failed", words, advice)
 
 
+DEFECT = ("check_failed", "failed", "the check itself failed: LookupError: so", "a defect of ragspan: please report it")
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
-    [
-        (ConfigurationError("so"), ("wrong_setting", "failed", "so")),
-        (
-            LookupError("so"),
-            (
-                "check_failed",
-                "failed",
-                "the check itself failed: LookupError: so",
-                "a defect of ragspan: please report it",
-            ),
-        ),
-    ],
+    [(ConfigurationError("so"), ("wrong_setting", "failed", "so")), (LookupError("so"), DEFECT)],
 )
 def test_what_a_check_raises_is_a_finding(error, told):
     def check():
@@ -46,20 +38,16 @@ def test_what_a_check_raises_is_a_finding(error, told):
     assert within(60.0, "judge", check) == [Finding("judge", *told)]
 
 
+NOWHERE = "Nothing failed, but no score was seen to arrive anywhere."
+TAKEN = "A worker takes the records; its own ragspan doctor says whether scores arrive."
+
+
 @pytest.mark.parametrize(
     ("finding", "words", "code"),
     [
         (a_finding(), "All is well: scores go where they should.", 0),
-        (
-            a_finding(code="no_exporter", state="warning"),
-            "Nothing failed, but no score was seen to arrive anywhere. 1 warning.",
-            0,
-        ),
-        (
-            a_finding(code="worker_takes"),
-            "A worker takes the records; its own ragspan doctor says whether scores arrive.",
-            0,
-        ),
+        (a_finding(code="no_exporter", state="warning"), f"{NOWHERE} 1 warning.", 0),
+        (a_finding(code="worker_takes"), TAKEN, 0),
         (a_finding(state="failed"), "Something is in the way of scores: see what failed above.", 1),
         (a_finding(state="failed", code="wrong_setting"), "A setting cannot be used: see what failed above.", 2),
     ],

@@ -81,6 +81,7 @@ def test_an_address_of_alerts_where_nobody_listens_is_a_warning(examined, refuse
     ("name", "value", "words"),
     [
         ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ps3cret", "Bearer t0ps3cret"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=7,x-key=t0ps3cret", "no key t0ps3cret"),
         ("OPENAI_API_KEY", "t0ps3cret", "key=t0ps3cret"),
         ("RAGSPAN_SINK", "nats://user:t0ps3cret@broker:4222", "no user:t0ps3cret here"),
         ("RAGSPAN_JUDGE_BASE_URL", "http://localhost/v1?key=t0ps3cret&x=1", "the key t0ps3cret"),
@@ -107,7 +108,8 @@ INSTALL = "pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
 )
 def test_the_versions_of_all_that_takes_part_are_told(examined, monkeypatch, points, told):
     monkeypatch.setattr(importlib.metadata, "entry_points", points)
-    [found] = [one for one in examined(OTEL_SDK_DISABLED="true") if one.code in {"versions", "no_integration"}]
+    settings = examined(OTEL_SDK_DISABLED="true").of("settings")
+    [found] = [one for one in settings if one.code in {"versions", "no_integration"}]
 
     assert (re.sub(r" \d[\w.]*", " V", found.found), found.state, found.advice) == told
 

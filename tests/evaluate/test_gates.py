@@ -15,18 +15,18 @@ from ragspan.testing import assert_scores
 def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
     unsupported = FakeJudge(supported=[False], explanations={"claim": "the contexts say otherwise"})
     with pytest.raises(AssertionError) as failure:
-        assert_scores(rows, judge=unsupported, faithfulness=0.8)
+        assert_scores(rows * 2, judge=unsupported, faithfulness=0.8)
     lines = str(failure.value).splitlines()
 
     assert lines[:5] == [
-        "faithfulness should have a mean of at least 0.8, but has 0 over 2 scored rows",
-        "scores below 0.8: 2 of 2; the lowest:",
+        "faithfulness should have a mean of at least 0.8, but has 0 over 4 scored rows",
+        "scores below 0.8: 4 of 4; the lowest:",
         "row 1 (a)",
         "  question             q1",
         "  response             r1",
     ]
     assert lines[5].startswith("  faithfulness         0.00 fail  ")
-    assert "row 4 (d)" in lines
+    assert [line for line in lines if line.startswith("row ")] == ["row 1 (a)", "row 4 (d)", "row 5 (a)"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from doubtful import some_answers
@@ -111,8 +112,10 @@ def test_labels_and_failing_answers_are_compared_with_one_judge_only(asked_judge
 
 
 def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(asked_judge):
-    evaluation = evaluate(some_answers(60), [ContextAdherence(asked_judge)], judge_share=0.2)
+    unknown = replace(some_answers(1)[0], contexts=None)
+    evaluation = evaluate([*some_answers(60), unknown], [ContextAdherence(asked_judge)], judge_share=0.2)
 
+    assert evaluation.to_pandas()["context_adherence_judge"].isna().sum() == 1
     (result,) = check_gates(evaluation, [Gate(metric="context_adherence", kind="passing", minimum=1.0)])
     summary = evaluation.summary["context_adherence"]
     assert result.reached == summary.passed / summary.labelled

@@ -277,7 +277,7 @@ async def test_claims_of_ones_own_are_verified_by_their_numbers_and_the_missing_
     second = each("unsupported", "unsupported", "supported")[1:]
     judge, client = scripted([first], [reply(claim_verdicts=second)])
 
-    verdicts = await judge.verify_claims(super_bowl, ["a", "b", "c"])
+    verdicts = await judge.verify_claims(replace(super_bowl, background=("It rained.",)), ["a", "b", "c"])
 
     assert verdicts[:2] == [
         ClaimVerdict(index=0, verdict="supported", claim="a", explanation="because"),
