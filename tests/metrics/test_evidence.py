@@ -18,6 +18,7 @@ CARD = "The silver card has a chip and a photograph of its owner."
 FEE = "The annual fee of the silver card is 49 euros, payable in March."
 PARTIAL = f"{CARD} {FEE}"
 TOOL = Background(text=f"fees_of(card='silver') returned one row: {FEE}", kind="tool")
+EIGHT_WORDS = Background(text="The fee is 49 euros, payable each month.", kind="tool")
 BY_EVIDENCE = [ContextAdherence, Faithfulness]
 
 
@@ -57,7 +58,8 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
         ({"prompts_seen": False}, False),
         ({"background": [replace(TOOL, kind="history")]}, True),
         ({"background": [replace(TOOL, kind="other")]}, False),
-        ({"background": [Background(text="49 euros in March", kind="tool")]}, False),
+        ({"background": [EIGHT_WORDS], "response": "The fee is 49 euros."}, True),
+        ({"background": [replace(EIGHT_WORDS, text="The fee is 49 euros, payable monthly.")]}, False),
         ({"background": [replace(TOOL, kind="other")], "background_is_prompt": True}, True),
         ({"contexts_unknown": "picture"}, False),
         ({"contexts_unknown": "provider_search"}, False),
