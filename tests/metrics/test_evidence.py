@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from ragspan.judges import OverlapJudge
+from ragspan.judges import OverlapJudge, Vote
 from ragspan.metrics import (
     ContextAdherence,
     Faithfulness,
@@ -92,3 +93,15 @@ async def test_if_the_record_was_cut_nobody_can_tell_what_is_unsupported(metric)
 
     assert (await metric(OverlapJudge()).score(cut)).reason == "cannot_tell"
     assert (await metric(OverlapJudge()).score(replace(cut, response=CARD))).label == "pass"
+
+
+@pytest.mark.parametrize(("contexts", "told"), [([], "no_contexts"), (None, "fail")])
+async def test_of_a_judge_that_only_votes_a_fail_counts_where_background_alone_was_shown(contexts, told):
+    async def votes(_, count):
+        return [Vote(grounded=False)] * count
+
+    judge = SimpleNamespace(name="own", vote_adherence=votes)
+    shown = record(contexts=contexts, response=FEE, background=[TOOL], prompts_seen=True)
+    outcome = await ContextAdherence(judge).score(shown)
+
+    assert getattr(outcome, "label", getattr(outcome, "reason", None)) == told
