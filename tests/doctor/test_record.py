@@ -12,7 +12,7 @@ GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "It says so.", "ver
 
 
 def test_the_scores_arrive_on_the_span_whose_ids_are_told(examined, sent_to):
-    scored, ids = findings = examined().of("record")
+    scored, ids = findings = examined(RAGSPAN_SAMPLE_RATE="0.001").of("record")
 
     [arrived] = [span for span in sent_to.spans if span.span_id in ids.found]
     assert findings.codes() == ["scored", "arrived"]
@@ -25,41 +25,23 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(examined, sent_to):
     assert (root.name, arrived.parent_id) == (NAME, root.span_id)
 
 
+PRICED = {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_JUDGE_OPTIONS": '{"price": [1, 1]}'}
+
+
 @pytest.mark.parametrize(
-    ("variables", "code", "advice", "of_judge"),
+    ("variables", "codes"),
     [
-        ({"RAGSPAN_REDACT": "builtins:len"}, "dropped", "RAGSPAN_REDACT", []),
-        (
-            {
-                "RAGSPAN_JUDGE": "openai:any",
-                "RAGSPAN_BUDGET_USD_PER_DAY": "1e-9",
-                "RAGSPAN_JUDGE_OPTIONS": '{"price": [1, 1]}',
-            },
-            "not_scored",
-            "budget",
-            ["judge_not_asked"],
-        ),
-        (
-            {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"},
-            "not_scored",
-            "see the judge",
-            ["judge_failed"],
-        ),
+        ({"RAGSPAN_REDACT": "builtins:len"}, ["dropped"]),
+        ({**PRICED, "RAGSPAN_BUDGET_USD_PER_DAY": "1e-9"}, ["judge_not_asked", "not_scored"]),
+        ({"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"}, ["judge_failed", "not_scored"]),
     ],
     ids=["redaction", "budget", "judge"],
 )
-def test_what_keeps_an_answer_from_its_score_is_said_once(
-    examined, sent_to, fake_openai, variables, code, advice, of_judge
-):
+def test_what_keeps_an_answer_from_its_score_is_said_once(examined, sent_to, fake_openai, variables, codes):
     fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
     variables = {"RAGSPAN_JUDGE_BASE_URL": fake_openai.base_url, "RAGSPAN_JUDGE_API_KEY": "k", **variables}
 
-    findings = examined(**variables)
-
-    [finding] = findings.of("record")
-    assert (finding.state, finding.code) == ("failed", code)
-    assert advice in finding.advice
-    assert findings.of("judge").codes() == of_judge
+    assert [one.code for one in examined(**variables) if one.check in {"judge", "record"}] == codes
 
 
 @pytest.mark.parametrize(
@@ -76,7 +58,6 @@ def test_without_an_exporter_it_says_where_scores_go(examined, variables, state,
 
     assert (findings[-1].state, findings[-1].code) == (state, code)
     assert exit_code(findings) == int(state == "failed")
-    assert findings.of("endpoint") == []
 
 
 def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
@@ -84,9 +65,7 @@ def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
 
     findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
 
-    assert findings[-1].code == "tool_refused_scores"
-    assert findings[-1].found.startswith("phoenix did not accept the scores")
-    assert exit_code(findings) == 1
+    assert (findings[-1].code, exit_code(findings)) == ("tool_refused_scores", 1)
 
 
 def test_a_tool_that_is_no_configured_exporter_gets_the_whole_trace(examined, otlp_listener):
@@ -125,25 +104,36 @@ def asked(examined, fake_openai):
     return ask
 
 
-def test_what_the_judge_took_is_told(asked, fake_openai, set_variables):
+@pytest.mark.parametrize(
+    ("verdict", "options", "code", "cost"),
+    [
+        ("grounded", '{"price": [1, 10, 0.5]}', "judge_answered", "$0.001100"),
+        ("not_grounded", "{}", "judge_fails_good_answer", "its price is not known"),
+    ],
+)
+def test_what_the_judge_took_is_told(asked, fake_openai, set_variables, verdict, options, code, cost):
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "prompt_tokens_details": {"cached_tokens": 800}}
-    set_variables(RAGSPAN_JUDGE_OPTIONS='{"price": [1, 10, 0.5]}')
-    finding = asked(lambda request: fake_openai.says(*[GROUNDED] * request.get("n", 1), usage=usage))
+    set_variables(RAGSPAN_JUDGE_OPTIONS=options)
+    reply = GROUNDED.replace("grounded", verdict)
+    finding = asked(lambda request: fake_openai.says(*[reply] * request.get("n", 1), usage=usage))
 
-    assert (finding.state, finding.code) == ("ok", "judge_answered")
-    assert "requests 1, tokens 900 in, 60 out; $0.001100" in finding.found
+    assert finding.code == code
+    assert f"requests 1, tokens 900 in, 60 out; {cost}" in finding.found
 
 
 @pytest.mark.parametrize(
-    ("reply", "error_type", "advice"),
+    ("reply", "error_type"),
     [
-        (401, "AuthenticationError", "RAGSPAN_JUDGE_API_KEY"),
-        (500, "InternalServerError", "the endpoint's log"),
-        ("Certainly!", "InvalidVerdict", "how-replies-are-read"),
-        ("hangs", "timeout", "a larger --timeout"),
+        (401, "AuthenticationError"),
+        (429, "RateLimitError"),
+        (500, "InternalServerError"),
+        ("Certainly!", "InvalidVerdict"),
+        ("hangs", "timeout"),
     ],
 )
-def test_each_failure_of_the_judge_is_reported_with_what_to_do(asked, fake_openai, reply, error_type, advice):
+def test_each_failure_of_the_judge_is_reported_with_what_to_do(asked, fake_openai, set_variables, reply, error_type):
+    set_variables(RAGSPAN_JUDGE_OPTIONS='{"max_retries": 0}')
+
     def answer(request):
         if reply == "hangs":
             return fake_openai.hangs()
@@ -152,5 +142,4 @@ def test_each_failure_of_the_judge_is_reported_with_what_to_do(asked, fake_opena
     finding = asked(answer, timeout=4.0 if reply == "hangs" else 20.0)
 
     assert (finding.state, error_type in finding.found) == ("failed", True)
-    assert advice in finding.advice
     assert KEY not in repr(finding)

@@ -99,6 +99,7 @@ def split():
     def parted(table):
         with contextlib.closing(table):
             rows = list(enumerate(table.rows, 1))
+            assert table.share_read is None or table.share_read(len(rows)) == 1, "all of it has been read"
         bad = [(number, data) for number, data in rows if isinstance(data, str)]
         return [one for one in rows if one not in bad], bad
 

@@ -23,7 +23,7 @@ NOON = 1_577_880_000_000_000_000
         *[(identifier_of, cell, text) for cell, text in [(7, "7"), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]],
         *[(identifier_of, cell, None) for cell in (" ", math.nan)],
         *[(is_missing, cell, False) for cell in (10**5000, "N/A for now", "nothing", "Na", "")],
-        *[(is_missing, cell, True) for cell in (" n/a ", "#N/A", "NULL", "-NaN", "<NA>")],
+        *[(is_missing, cell, True) for cell in (" n/a ", "#N/A", "NULL", "-NaN", "<NA>", pd.NaT)],
         *[(nanoseconds_of, cell, NOON) for cell in ("2020-01-01T12:00:00Z", "2020-01-01 13:00:00+01:00", str(NOON))],
         *[(nanoseconds_of, cell, None) for cell in (None, " ")],
         *[(contexts_of, cell, None) for cell in (None, math.nan, "")],

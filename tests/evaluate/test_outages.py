@@ -42,8 +42,8 @@ class Flaky:
         return Score(value=1.0, threshold=0.5)
 
 
-def outage(_=None):
-    return JudgeError("InternalServerError", "HTTP 503: overloaded", outage=True, status=503)
+def outage(status=503):
+    return JudgeError("InternalServerError", "overloaded", outage=True, status=status)
 
 
 @pytest.mark.usefixtures("quick")
@@ -55,10 +55,17 @@ def test_an_outage_costs_no_row(error):
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_row_that_the_judge_cannot_take_holds_up_no_other():
-    metric = Flaky(lambda _, record_id: outage() if record_id == "r3" else None)
+@pytest.mark.parametrize(("status", "lost"), [(503, 1), (429, 0)])
+def test_a_row_that_the_judge_cannot_take_holds_up_no_other_and_one_that_meets_a_limit_is_asked_again(status, lost):
+    begin = []
 
-    assert evaluate(ROWS, [metric], concurrency=2).summary["flaky"].scored == len(ROWS) - 1
+    def for_a_second(_, row):
+        begin.extend([time.monotonic()] * (row == "r3"))
+        return outage(status) if row == "r3" and time.monotonic() - begin[0] < 1.2 else None
+
+    metric = Flaky(for_a_second)
+
+    assert evaluate(ROWS, [metric], concurrency=2).summary["flaky"].scored == len(ROWS) - lost
 
 
 @pytest.mark.usefixtures("quick")

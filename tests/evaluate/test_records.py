@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import count
+from operator import itemgetter
 
 import pytest
 
@@ -76,11 +77,13 @@ def test_a_column_that_is_missing_is_an_error_that_names_what_there_is(row, choi
 
 def test_contexts_may_be_in_several_columns():
     rows = [{"question": "q", "one": "a", "two": '["b", "c"]', "answer": "r"}, {"question": "q", "answer": "r"}]
-    (first, second), reader = read(*rows, contexts=["one", "two"])
+    (first, second), reader = read(*rows, contexts=["one", "two"], answer=itemgetter("answer"))
 
     assert [context.text for context in first.record.contexts] == ["a", "b", "c"]
     assert second.record.contexts is None
-    assert "contexts from 'one and two'" in reader.columns_read
+    assert reader.columns_read == (
+        "reading question from 'question', contexts from 'one and two', answer from 'a function'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import stat
 import pytest
 from programs import run_python
 
-from ragspan.evaluate import evaluate
+from ragspan.evaluate import ResultFile, evaluate
 from ragspan.evaluate.rows import RowWriter, partial_of
 from ragspan.exceptions import TableError
 
@@ -79,6 +79,15 @@ def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, t
         run(output, resume=True)
 
         assert output.read_bytes() == whole
+
+
+@pytest.mark.parametrize("line", [b"no row\n", b'{"row": 1, "outcomes": {"m": {"outcome": "else"}}}\n'])
+def test_a_damaged_file_of_rows_is_said_to_be_damaged(journal, tmp_path, line):
+    damaged = tmp_path / "d.jsonl"
+    damaged.write_bytes(journal.partition(b"\n")[0] + b"\n" + line)
+
+    with pytest.raises(TableError, match="ragspan wrote, or was damaged: evaluate anew"):
+        list(ResultFile(damaged).rows())
 
 
 def test_a_refused_continuation_leaves_no_copy_and_changes_nothing(length_metric, tmp_path):

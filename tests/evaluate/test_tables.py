@@ -135,9 +135,10 @@ def test_a_file_is_read_by_its_ending_and_its_options(read, data, name, rows):
 
 
 def test_rows_are_dictionaries_with_their_number_and_line(read):
-    good, bad = read(b'question,answer\n"a\nb",r\n\nc,s\n')
+    long = "s" * 200_000
+    good, bad = read(b'question,answer\n"a\nb",r\n\nc,%s\n' % long.encode())
 
-    assert data_of(good) == [{"question": "a\nb", "answer": "r"}, {"question": "c", "answer": "s"}]
+    assert data_of(good) == [{"question": "a\nb", "answer": "r"}, {"question": "c", "answer": long}]
     assert (numbers(good), bad) == ([1, 2], [])
 
 

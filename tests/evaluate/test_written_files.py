@@ -25,11 +25,7 @@ def table(tmp_path, monkeypatch):
 def test_a_file_that_is_the_table_by_any_name_is_refused(command, table, name, option):
     done = command("evaluate", "t.jsonl", option, name.format(folder=table.parent.name))
 
-    assert done.exit_code == 2
-    assert f"{option} '" in done.stderr
-    assert (
-        f"is the same file as the table, which is read, and would replace it: give {option} another name" in done.stderr
-    )
+    assert (done.exit_code, "is the same file as the table" in done.stderr) == (2, True)
     assert json.loads(table.read_text(encoding="utf-8")) == ROW
 
 
@@ -40,4 +36,3 @@ def test_a_baseline_is_not_replaced_by_the_run_that_is_compared_with_it(command,
     done = command("evaluate", "t.jsonl", "-o", "./before.jsonl", "--compare", "before.jsonl", "--report", "r.html")
 
     assert (done.exit_code, (tmp_path / "before.jsonl").read_bytes()) == (2, before)
-    assert "the baseline of --compare" in done.stderr

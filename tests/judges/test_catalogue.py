@@ -67,7 +67,19 @@ def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, messa
     ("name", "options", "message"),
     [
         ("openai:m", {"timeuot": 3}, "'openai:m' cannot be made: TypeError: .* unexpected keyword argument 'timeuot'"),
-        ("openai:m", {"timeout": KEY}, "timeout is a text, but should be a number of seconds"),
+        ("openai:m", {"timeout": KEY}, "^timeout is a text, but should be a number of seconds, more than 0$"),
+        ("openai:m", {"extra_headers": [KEY]}, "^extra_headers is a list, but should be a dictionary of fields, such "),
+        (
+            "openai:m",
+            {"extra_body": 7},
+            "^extra_body is 7, .*dictionary of fields, such as {'reasoning_effort': 'low'}$",
+        ),
+        ("openai:m", {"max_retries": -1}, "^max_retries is -1, but should be a whole number, at least 0$"),
+        ("openai:m", {"temperature": "0"}, "^temperature is a text, but should be a number from 0 to 2$"),
+        ("openai:m", {"max_context_chars": 0}, "^max_context_chars is 0, but should be a whole number, at least 1$"),
+        ("openai:m", {"mode": "x"}, "^mode is a text, but should be one of one_request, thorough$"),
+        ("openai:m", {"price": "1"}, r"^price is a text, but should be a Price, such as Price\(0.15, 0.60\)$"),
+        ("openai:m", {"price": [1, -1]}, r"^a price's output is -1\.0, but should be a number of dollars, 0 or more$"),
         ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),
     ],
 )

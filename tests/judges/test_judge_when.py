@@ -50,7 +50,7 @@ RIGHT = [
     ("tag=eu and tag=prod and user=ada and session=s-18", False),
     ("tag=no or user=no or session=s-17", True),
     ("latency=3s", True),
-    ("latency==3000ms and latency>=0.05m and latency<=3s", True),
+    ("latency==3000ms and latency==0.05m and latency==0.05min", True),
     ("latency>3s or latency<3s or latency!=3s", False),
     ("not not tag=prod", True),
     ("NOT tag=no AND tag=prod", True),

@@ -56,20 +56,37 @@ def test_votes_and_ratings_are_spread_in_turn(kind, count, polls, shares):
     assert score.details[f"valid_{kind.answers}"] == polls
 
 
-def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there():
+def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there(caplog):
     lost = JudgeError("APITimeoutError", "no answer", outage=True)
 
-    good = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("b", error=lost)])))
+    good = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("lost", error=lost)])))
+    assert caplog.messages == ["the jury votes without lost, which failed with APITimeoutError"]
     bad = outcome_of(ContextAdherence(Jury([CountingJudge("a", error=lost), CountingJudge("b")])))
 
+    half = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("b", error=lost)]), polls=2))
+
     assert (good.value, good.details["valid_votes"]) == (1.0, 2)
+    assert half == MetricFailure(error_type="APITimeoutError", message="b: no answer", outage=True)
     assert bad == MetricFailure(error_type="APITimeoutError", message="a: no answer", outage=True)
 
 
-@pytest.mark.parametrize("judges", [[], [FakeJudge()], [FakeJudge(), object()], [FakeJudge(), FakeJudge]])
-def test_a_jury_of_fewer_than_two_or_of_others_than_judges_is_refused(judges):
-    with pytest.raises(ConfigurationError, match="judges"):
+@pytest.mark.parametrize(
+    ("judges", "message"),
+    [
+        ([], "the number of judges is 0, but should be two or more, in a list"),
+        ([FakeJudge()], "the number of judges is 1, but should be two or more, in a list"),
+        ([FakeJudge(), 7], "judges[1] is 7, but should be a judge, with methods vote_adherence and rate_completeness"),
+        (
+            [FakeJudge, FakeJudge()],
+            "judges[0] is the class FakeJudge, but should be a judge, with methods vote_adherence and rate_completeness",
+        ),
+    ],
+)
+def test_a_jury_of_fewer_than_two_or_of_others_than_judges_is_refused(judges, message):
+    with pytest.raises(ConfigurationError) as refused:
         Jury(judges)
+
+    assert str(refused.value) == message
 
 
 async def test_a_jury_says_what_its_judges_read():

@@ -26,6 +26,7 @@ def test_input_cached_input_and_output_have_prices_of_their_own(cached_input, us
     [
         ("gpt-4o-mini", MINI),
         ("gpt-4o-mini-2024-07-18", MINI),
+        ("gpt-4o-2024-11-20", Price(2.5, 10.0, cached_input=1.25)),
         ("gpt-4o-2024-05-13", Price(5.0, 15.0)),  # this date has a price of its own
         *((model, None) for model in ("", "llama-3.1-8b", "gpt-4o-mini-audio", "ft:gpt-4o-mini:team", "my-gpt-4o")),
     ],

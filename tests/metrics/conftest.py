@@ -12,8 +12,8 @@ class FixedJudge:
     name = "fixed"
 
     def __init__(self, *, votes=(), ratings=(), claims=(), supported=(), useful=(), rated=()):
-        self.votes = made(Vote, votes, lambda _, vote: Vote(grounded=vote))
-        self.ratings = made(Rating, ratings, lambda _, value: Rating(value=value))
+        self.votes = made(Vote, votes, lambda at, vote: Vote(grounded=vote, explanation=f"why {at}"))
+        self.ratings = made(Rating, ratings, lambda at, value: Rating(value=value, explanation=f"why {at}"))
         self.claims = list(claims)
         self.supported = made(
             ClaimVerdict,

@@ -106,6 +106,7 @@ WITHOUT_ID = replace(FEES, id=None)
         (SETTLED, [FEES, FEES, SETTLED], [(FEES.text, False)]),  # two searches found it
         (SUMMARY, [FEES], []),  # a step wrote it anew
         (replace(FEES, text="49 euros"), [FEES], [(FEES.text, True)]),  # a step shortened it
+        (RetrievedContext(text="The annual fee of the"), [FEES], [(FEES.text, True)]),  # without an id, by its words
         (RetrievedContext(text="49 euros"), [WITHOUT_ID], [(FEES.text, False)]),  # it happens to have the same words
     ],
 )

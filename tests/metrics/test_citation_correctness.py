@@ -86,9 +86,11 @@ async def test_an_own_judge_is_asked_what_it_can_answer():
     assert (score.value, score.judge) == (1.0, "fake")
 
 
-async def test_without_citations_it_does_not_apply_and_unsure_ones_may_decide():
+async def test_without_citations_it_does_not_apply_and_unsure_ones_may_decide(fixed_judge):
     judge = FakeJudge(supported=[None])
 
     assert await CitationCorrectness(judge).score(record("Shipping.")) == NotApplicable(reason="no_citations")
     outcome = await CitationCorrectness(judge).score(record("Shipping costs 4 euros [1]."))
+    lacking = await CitationCorrectness(fixed_judge()).score(record("Shipping costs 4 euros [1]."))
+    assert lacking.message == "1 of 1 citations have no verdict"
     assert (outcome.reason, outcome.detail) == ("cannot_tell", "whether 1 of 1 citations are supported cannot be told")

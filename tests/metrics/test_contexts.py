@@ -8,7 +8,7 @@ import pytest
 
 from ragspan.judges.judge_protocols import ContextRating
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization, JudgedContext
-from ragspan.metrics.single_contexts import average_precision, rank_order
+from ragspan.metrics.single_contexts import rank_order
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RetrievedContext
 
@@ -29,13 +29,10 @@ def of_lengths(*lengths):
     ("metric", "verdicts", "contexts", "value", "label", "details"),
     [
         (ContextRelevance, [1, 0.5, 0], of_lengths(500, 1, 1), 0.5, "pass", {"best": 1.0, "contexts": 3}),
-        (ContextRelevance, [0, 0], of_lengths(1, 1), 0.0, "fail", {"best": 0.0, "contexts": 2}),
         (ChunkUtilization, [1, 0.5, 0], of_lengths(70, 20, 10), 0.8, "pass", {"used_contexts": 2, "contexts": 3}),
-        (ChunkUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"used_contexts": 0, "contexts": 2}),
         (ChunkAttribution, [1, 0, 0, 0], of_lengths(1, 1, 1, 1), 0.25, "pass", {"attributed": 1, "contexts": 4}),
-        (ChunkAttribution, [0, 0], of_lengths(1, 1), 0.0, "fail", {"attributed": 0, "contexts": 2}),
+        (ContextUtilization, [0, 0, 1], of_lengths(1, 1, 1), 1 / 3, "fail", {"precision": 1 / 3}),
         (ContextUtilization, [1, 0, 1, 0], of_lengths(1, 1, 1, 1), 5 / 6, "pass", {"precision": 0.5}),
-        (ContextUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"precision": 0.0}),
     ],
 )
 async def test_the_value_its_label_and_its_details(
@@ -76,14 +73,6 @@ async def test_a_context_without_a_valid_verdict_is_a_failure(fixed_judge, answe
 
 
 # The order of the contexts --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("useful", "value"),
-    [([1, 1, 1], 1.0), ([1, 0, 1], 5 / 6), ([0, 1], 0.5), ([0, 0, 1], 1 / 3), ([0, 0], 0.0)],
-)
-def test_average_precision_is_exact(useful, value):
-    assert average_precision(useful) == value
 
 
 @pytest.mark.parametrize(

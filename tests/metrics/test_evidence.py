@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from ragspan.judges import OverlapJudge
+from ragspan.judges import OverlapJudge, Vote
 from ragspan.metrics import (
     ContextAdherence,
     Faithfulness,
@@ -18,6 +19,7 @@ CARD = "The silver card has a chip and a photograph of its owner."
 FEE = "The annual fee of the silver card is 49 euros, payable in March."
 PARTIAL = f"{CARD} {FEE}"
 TOOL = Background(text=f"fees_of(card='silver') returned one row: {FEE}", kind="tool")
+EIGHT_WORDS = Background(text="The fee is 49 euros, payable each month.", kind="tool")
 BY_EVIDENCE = [ContextAdherence, Faithfulness]
 
 
@@ -57,7 +59,8 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
         ({"prompts_seen": False}, False),
         ({"background": [replace(TOOL, kind="history")]}, True),
         ({"background": [replace(TOOL, kind="other")]}, False),
-        ({"background": [Background(text="49 euros in March", kind="tool")]}, False),
+        ({"background": [EIGHT_WORDS], "response": "The fee is 49 euros."}, True),
+        ({"background": [replace(EIGHT_WORDS, text="The fee is 49 euros, payable monthly.")]}, False),
         ({"background": [replace(TOOL, kind="other")], "background_is_prompt": True}, True),
         ({"contexts_unknown": "picture"}, False),
         ({"contexts_unknown": "provider_search"}, False),
@@ -92,34 +95,13 @@ async def test_if_the_record_was_cut_nobody_can_tell_what_is_unsupported(metric)
     assert (await metric(OverlapJudge()).score(replace(cut, response=CARD))).label == "pass"
 
 
-# Three verdicts
+@pytest.mark.parametrize(("contexts", "told"), [([], "no_contexts"), (None, "fail")])
+async def test_of_a_judge_that_only_votes_a_fail_counts_where_background_alone_was_shown(contexts, told):
+    async def votes(_, count):
+        return [Vote(grounded=False)] * count
 
+    judge = SimpleNamespace(name="own", vote_adherence=votes)
+    shown = record(contexts=contexts, response=FEE, background=[TOOL], prompts_seen=True)
+    outcome = await ContextAdherence(judge).score(shown)
 
-@pytest.mark.parametrize(
-    ("verdicts", "value", "label"),
-    [
-        (["supported"] * 5, 1.0, "pass"),
-        (["supported"] * 9 + ["unsure"], 1.0, "pass"),
-        (["unsupported"] * 2 + ["unsure"], 0.0, "fail"),
-        (["supported", "unsupported", "unsupported", "unsure"], 1 / 3, "fail"),
-        (["supported"] * 3 + ["unsure"], None, "cannot_tell"),
-        (["unsure"], None, "cannot_tell"),
-        (["unsure"] * 3, None, "cannot_tell"),
-    ],
-)
-async def test_unsure_claims_count_for_neither_side_and_no_label_depends_on_them(fixed_judge, verdicts, value, label):
-    from ragspan.judges.judge_protocols import ClaimVerdict
-
-    given = [ClaimVerdict(index=index, verdict=verdict) for index, verdict in enumerate(verdicts)]
-    judge = fixed_judge(claims=[f"claim {index}" for index in range(len(verdicts))], supported=given)
-
-    outcome = await Faithfulness(judge).score(record())
-
-    if value is None:
-        assert outcome == NotApplicable(
-            reason="cannot_tell",
-            detail=f"whether {verdicts.count('unsure')} of {len(verdicts)} claims are supported cannot be told",
-        )
-    else:
-        assert (outcome.value, outcome.label) == (pytest.approx(value), label)
-        assert outcome.details == {"claims": len(verdicts), "unsure": verdicts.count("unsure")}
+    assert getattr(outcome, "label", getattr(outcome, "reason", None)) == told

@@ -1,4 +1,4 @@
-"""Votes and ratings: what counts, what is their mean, and which explanation is the score's."""
+"""Votes and ratings: which count. What they come to is in `test_whole_outcomes`."""
 
 from __future__ import annotations
 
@@ -6,32 +6,9 @@ import math
 
 import pytest
 
-from ragspan.judges.judge_protocols import Rating, Vote
+from ragspan.judges.judge_protocols import Vote
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence
 from ragspan.outcomes import MetricFailure
-
-RATED = pytest.mark.parametrize(("metric", "question"), [(Completeness, "ratings"), (AnswerRelevance, "relevance")])
-
-
-@pytest.mark.parametrize(
-    ("votes", "value", "label", "explanation", "deviation"),
-    [
-        ([(False, "no"), (True, "yes"), (True, "yes again")], 2 / 3, "pass", "yes", 0.4714045207910317),
-        ([(True, "yes"), (False, "no"), (False, "no again")], 1 / 3, "fail", "no", 0.4714045207910317),
-        ([(True, "yes"), (False, "no")], 0.5, "fail", "no", 0.5),  # a tie is not grounded
-    ],
-)
-async def test_the_value_is_the_share_of_votes_and_the_explanation_the_first_of_the_majority(
-    fixed_judge, answered, votes, value, label, explanation, deviation
-):
-    judge = fixed_judge(votes=[Vote(grounded=grounded, explanation=text) for grounded, text in votes])
-
-    score = await ContextAdherence(judge).score(answered())
-
-    assert (score.value, score.label, score.explanation) == (value, label, explanation)
-    assert list(score.evidence) == judge.votes
-    assert score.details == {"votes": 3, "valid_votes": len(votes), "spread": pytest.approx(deviation)}
-    assert judge.asked == [("votes", 3)]
 
 
 @pytest.mark.parametrize(
@@ -59,21 +36,6 @@ async def test_half_of_the_answers_or_fewer_are_not_enough(fixed_judge, answered
     assert outcome == MetricFailure(
         error_type="missing_verdicts", message=f"{valid} of {polls} {kind} are valid, but more than half have to be"
     )
-
-
-@RATED
-async def test_the_value_is_the_mean_and_the_explanation_that_of_the_closest_rating(
-    fixed_judge, answered, metric, question
-):
-    ratings = [Rating(value=0.4, explanation="first"), Rating(value=0.5, explanation="second"), Rating(value=0.6)]
-    judge = fixed_judge(ratings=ratings)
-
-    score = await metric(judge).score(answered())
-
-    assert (score.value, score.label, score.explanation) == (0.5, "pass", "second")
-    assert score.evidence == tuple(ratings)
-    assert score.details == {"ratings": 3, "valid_ratings": 3, "spread": pytest.approx(0.0816496580927726)}
-    assert judge.asked == [(question, 3)]
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan, math.inf])

@@ -27,6 +27,7 @@ from ragspan.metrics import (
 )
 from ragspan.metrics.citation_correctness import citations_of
 from ragspan.metrics.doubt import doubt_of, judged
+from ragspan.metrics.metric import screen_contexts
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import Background, RetrievedContext
 
@@ -55,7 +56,7 @@ SAID = {
     "ratings": {"ratings": [0.25, 1.0, 0.5]},
     "two ratings": {"ratings": [Rating(value=0.5, explanation="half"), Rating(value=0.9, explanation="most")]},
     "one rating": {"ratings": [1.0]},
-    **{f"claims {one}": claims_of(one) for one in ("s", "u", "?", "sssu", "ssssu", "sss?", "ssss?", "s?u?", "uuuuu", "uuuuuu", "suuuuuuu")},
+    **{f"claims {one}": claims_of(one) for one in ("s", "u", "?", "sssu", "ssssu", "sss?", "ssss?", "s?u?", "uu?", "???", "uuuuu", "uuuuuu", "suuuuuuu")},
     **{f"probable claims {one}": claims_of(one, probability=0.4) for one in ("s", "?", "sss?", "ssss?", "u?", "su")},
     "contexts": {"useful": [1, 0], "rated": [0.5, 0.0]},
     "no contexts": {"useful": [0, 0], "rated": [0.0, 0.0]},
@@ -93,6 +94,15 @@ async def test_a_whole_outcome(fixed_judge, answered, said, answer):
     assert found == known
 
 
+@pytest.mark.parametrize("seen", [True, False])
+def test_why_contexts_are_unknown_is_told(answered, seen):
+    reasons = (None, "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much")
+    records = [answered(contexts=None, contexts_unknown=one, prompts_seen=seen) for one in reasons]
+    known, found = WHOLE.told(f"unknown contexts, {seen}", [screen_contexts(record).detail for record in records])
+
+    assert found == known
+
+
 CITING = (
     "Green Bay won [1]. It was in 1967 [2][3].\n[0] Nobody else [doc-a] won (source 2), they say [4].\n"
     "A list:\n- one ¹\n- two [1, 2]\n[2] Then more. [1] [3] The end 【1†source】.\n\nSources:\n[1] a.pdf\n[2] b.pdf"
@@ -126,6 +136,12 @@ DOUBTS = [
     ({"context_adherence": Score(value=0.2, label="fail")}, 0.95),
     ({"faithfulness": NotApplicable(reason="cannot_tell")}, 0.375),
     ({"context_adherence": Score(value=1.0), "faithfulness": MetricFailure(error_type="e", message="")}, 0.09375),
+    ({"context_adherence": Score(value=1.0), "faithfulness": NotApplicable(reason="language")}, 0.09375),
+    ({"context_adherence": Score(value=0.2), "faithfulness": NotApplicable(reason="no_claims")}, 0.6),
+    ({"faithfulness": Score(value=0.4, label="fail")}, 0.9),
+    ({"context_adherence": Score(value=1.0)}, 0.0),
+    ({"context_adherence": NotApplicable(reason="no_contexts"), "completeness": Score(value=0.0)}, None),
+    ({}, None),
 ]
 
 

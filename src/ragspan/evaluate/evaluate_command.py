@@ -135,8 +135,8 @@ def _send(evaluation: Evaluation, emitter: Emitter, tool: str) -> bool:
             )
         is_sent = emitter.flush(_SENDING) and is_sent
     emitter.shutdown(_SENDING)
-    what = "the scores of" if is_sent else "not everything was sent, and the log above says why: of"
-    _tell([f"{what} {counted(evaluation.rows, 'answer', grouped=True)} go to {tool}"])
+    what, why = ("the scores", "") if is_sent else ("not all scores", ": the log above says why")
+    _tell([f"{what} of {counted(evaluation.rows, 'answer', grouped=True)} go to {tool}{why}"])
     return is_sent
 
 

@@ -148,9 +148,9 @@ class Evaluation:
     @property
     def has_passing(self) -> bool:
         """Whether metrics failed on rows, or the budget was spent: `resume` judges these again."""
-        found = self.summary.values()
         return any(
-            one.failed or BUDGET_EXHAUSTED in one.not_scored or (one.asked and one.asked.fallbacks) for one in found
+            one.failed or BUDGET_EXHAUSTED in one.not_scored or (one.asked and one.asked.fallbacks)
+            for one in self.summary.values()
         )
 
     @property

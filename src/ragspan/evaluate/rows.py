@@ -321,14 +321,12 @@ def _row_of(line: bytes) -> EvaluatedRow:
 def _run_of(path: Path, advice: str = "ragspan evaluate --output writes one") -> dict[str, Any]:
     """What the first line says of the run."""
     try:
-        with path.open("rb") as file:
+        with contextlib.suppress(ValueError, LookupError, TypeError), path.open("rb") as file:
             run = json.loads(file.readline(1 << 20))[RUN]
-        if run["format"] == _FORMAT and isinstance(run["metrics"], list):
-            return dict(run)
+            if run["format"] == _FORMAT and isinstance(run["metrics"], list):
+                return dict(run)
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, LookupError, TypeError):
-        pass
     raise _unreadable(path, advice)
 
 

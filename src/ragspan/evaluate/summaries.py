@@ -117,7 +117,7 @@ class MetricSummary:
 class MetricTally:
     """The scores of one metric, eight bytes each, and the reasons where there is none; those of a judge with a share by themselves."""
 
-    def __init__(self, metric: str, *, has_share: bool = False) -> None:
+    def __init__(self, metric: str, *, has_share: bool) -> None:
         self._metric, self._has_share = metric, has_share
         self._scores = array("d")
         self._threshold: float | None = None

@@ -30,6 +30,8 @@ _SMALL: Final[Mapping[str, str]] = {
     "granite-guardian": "http://localhost:8000/v1",
 }
 """Small judges behind a server, each with an address such as it has; `ragspan.judges.small_judges` has their forms."""
+_LEAST_KEY: Final = 5
+"""Characters of a text that may be a key; a shorter one would be found in any word."""
 JudgeChoice: TypeAlias = "str | Judge | Sequence[str | Judge]"
 """A judge or its name; a list of several is a jury."""
 
@@ -109,7 +111,7 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = str(error)
         for text in sorted(filter(None, texts_in(options)), key=len, reverse=True):  # any may be a key
-            words = words.replace(repr(text), "a text").replace(text, "…")
+            words = words.replace(repr(text), "a text").replace(text if len(text) >= _LEAST_KEY else repr(text), "…")
         if not isinstance(error, ConfigurationError):
             shown = kind if kind in _SMALL else name
             words = f"the judge {shown!r} cannot be made: {type(error).__name__}: {' '.join(words.split())}"

@@ -12,7 +12,7 @@ from whole_records import WholeRecords, steady
 
 from ragspan import RagRecord, Score
 from ragspan.evaluate.evaluation import Evaluation
-from ragspan.evaluate.report import signs_of, write_report
+from ragspan.evaluate.report import show_failing, signs_of, write_report
 from ragspan.evaluate.rows import EvaluatedRow
 
 WHOLE = WholeRecords(Path(__file__).with_name("whole_pages.json"))
@@ -36,7 +36,7 @@ def answered():
 
 @pytest.fixture
 def evaluation_of(request):
-    """What evaluating a table with these rows gives; the signs of risk in it are in a file, too."""
+    """What evaluating a table with these rows gives; its signs of risk, or what its page shows of answers, are in a file, too."""
     made = []
 
     def make(rows, *, by=(), **more):
@@ -49,8 +49,11 @@ def evaluation_of(request):
         return evaluation
 
     yield make
-    signs = steady(json.loads(json.dumps([[astuple(sign) for sign in signs_of(one)] for one in made])))
-    known, found = WHOLE.told(f"{request.path.stem} {request.node.name} signs", signs)
+    if request.path.stem == "test_answers":
+        kind, told = "answers", [show_failing(one) for one in made]
+    else:
+        kind, told = "signs", [[astuple(sign) for sign in signs_of(one)] for one in made]
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name} {kind}", steady(json.loads(json.dumps(told))))
     assert found == known
 
 

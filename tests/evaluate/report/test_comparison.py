@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
+import json
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
+from whole_records import WholeRecords, steady
 
 from ragspan import NotApplicable, Score
-from ragspan.evaluate.report.comparison import compare
+from ragspan.evaluate.report import comparison
+
+WHOLE = WholeRecords(Path(__file__).with_name("whole_comparisons.json"))
 
 
 @pytest.fixture
@@ -21,6 +26,21 @@ def run_of(answered, evaluation_of):
     return run
 
 
+@pytest.fixture
+def compare(request):
+    """Compares two runs; all that is said of them is in a file, too."""
+    made = []
+
+    def compared(run, baseline):
+        made.append(comparison.compare(run, baseline))
+        return made[-1]
+
+    yield compared
+    told = steady([[*map(str, one.metrics), json.loads(json.dumps(asdict(one)))] for one in made])
+    known, found = WHOLE.told(f"{request.path.stem} {request.node.name} compared", told)
+    assert found == known
+
+
 @pytest.mark.parametrize(
     ("here", "before", "verdict"),
     [
@@ -29,27 +49,22 @@ def run_of(answered, evaluation_of):
         ([0.4, 0.1, 0.3], [0.5, 0.9, 0.8], "worse"),
     ],
 )
-def test_a_difference_is_clear_where_its_interval_leaves_zero_out(run_of, here, before, verdict):
-    compared = compare(run_of(here), run_of(before))
-    (change,) = compared.metrics
+def test_a_difference_is_clear_where_its_interval_leaves_zero_out(compare, run_of, here, before, verdict):
+    (change,) = compare(run_of(here), run_of(before)).metrics
 
     assert (change.verdict, change.pairs) == (verdict, 3)
-    assert change.mean - change.baseline_mean == pytest.approx(statistics.fmean(here) - statistics.fmean(before))
 
 
-def test_the_largest_changes_are_kept_and_those_whose_label_changes_come_first(run_of):
+def test_the_largest_changes_are_kept_and_those_whose_label_changes_come_first(compare, run_of):
     compared = compare(run_of([0.5, 0.0, 0.4, 0.9]), run_of([1.0, 0.4, 0.5, 0.1]))
-    many = compare(run_of([0.0] * 100), run_of([place / 100 for place in range(100)])).metrics[0].falls
+    many = compare(run_of([0.0] * 50), run_of([place / 50 for place in range(50)])).metrics[0].falls
     (change,) = compared.metrics
 
     assert [fall.row for fall in change.falls] == [3, 1, 2]
-    assert [fall.before for fall in change.falls] == [0.5, 1.0, 0.4]
-    assert [(rise.row, rise.before, rise.after) for rise in change.rises] == [(4, 0.1, 0.9)]
-    assert (change.newly_passing, change.newly_failing) == (1, 1)
-    assert (len(many), many[0].before) == (20, 0.99)
+    assert (len(many), many[0].before) == (20, 0.98)
 
 
-def test_answers_with_a_label_in_one_run_only_are_counted(run_of):
+def test_answers_with_a_label_in_one_run_only_are_counted(compare, run_of):
     none, open_one = NotApplicable(reason="no_response"), Score(value=0.5)
     (change,) = compare(run_of([0.1, 0.1, 0.1, none]), run_of([0.9, none, open_one, none])).metrics
 
@@ -57,7 +72,7 @@ def test_answers_with_a_label_in_one_run_only_are_counted(run_of):
     assert "1 newly fail, 0 newly pass; 2 have a label in one run only" in str(change)
 
 
-def test_without_ids_in_common_rows_are_paired_by_number(run_of):
+def test_without_ids_in_common_rows_are_paired_by_number(compare, run_of):
     compared = compare(run_of([0.9, 0.2, 0.1]), run_of([0.8, 0.2], ids=["x", "y"]))
 
     assert compared.pairing.startswith(
@@ -65,14 +80,14 @@ def test_without_ids_in_common_rows_are_paired_by_number(run_of):
     )
 
 
-def test_answers_of_other_tables_are_not_paired(answered, evaluation_of, run_of):
+def test_answers_of_other_tables_are_not_paired(compare, answered, evaluation_of, run_of):
     compared = compare(run_of([0.9]), evaluation_of([answered(1, {"faithfulness": 0.1}, question="Who?")]))
 
     assert compared.metrics[0].verdict == "nothing to compare"
     assert compared.pairing.endswith("the same row number and question; a column id in both tables pairs them")
 
 
-def test_different_judges_are_a_caution_and_get_no_verdict(run_of):
+def test_different_judges_are_a_caution_and_get_no_verdict(compare, run_of):
     run, baseline = (run_of([Score(value=0.5, judge="gpt", prompt_version=version)]) for version in "21")
     (caution,) = compare(run, baseline).cautions
     assert compare(run, baseline).metrics[0].verdict == "judged differently"

@@ -11,6 +11,7 @@ import pytest
 
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.gates import Gate, check_gates
+from ragspan.evaluate.report import show_failing
 from ragspan.evaluate.rows import BadRow
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating
 from ragspan.usage import Usage
@@ -75,14 +76,34 @@ def test_the_page_loads_nothing_and_runs_the_script_that_its_policy_names(answer
 def test_the_data_say_which_run_it_is_whether_gates_held_and_what_it_cost(answered, evaluation_of, page_of):
     rows = [answered(row, {"a": 0.9}) for row in range(1, 10)]
     usage = Usage(requests=12, input_tokens=900, output_tokens=100, usd=0.5)
-    evaluation = evaluation_of(rows, usage=usage, source="november.csv")
+    bad = [BadRow(row=row, reason="it is not JSON") for row in range(10, 31)]
+    evaluation = evaluation_of(rows, usage=usage, source="november.csv", bad_rows=bad)
     gates = check_gates(evaluation, [Gate(metric="a", kind="mean", minimum=minimum) for minimum in (0.5, 0.95)])
     _, data = page_of(evaluation, gates=gates)
 
     assert data["title"] == "RAG evaluation of november.csv"
-    assert (data["figures"]["labelled"], data["figures"]["rows"]) == (9, 9)
     assert [gate["held"] for gate in data["gates"]] == [True, False]
-    figures = data["figures"]
-    assert (figures["rows"], figures["usage"]["usd"], figures["judged"]) == (9, 0.5, {"overlap": 9})
-    summary = figures["summary"]["a"]
-    assert (summary["histogram"][9], summary["box"][1]) == (9, 0.9)
+    assert (data["figures"]["rows"], data["figures"]["usage"]["usd"], len(data["bad_rows"])) == (9, 0.5, 20)
+
+
+def test_the_worst_answers_have_most_room(answered, evaluation_of):
+    def row(at):
+        score = Score(value=at / 100, threshold=0.9, explanation=f"{at} " + "e" * 2000)
+        texts = {"question": "q" * 5000, "contexts": ["c" * 1000] * 25, "response": f"{at} " + "r" * 9000}
+        return answered(at, {"a": score}, **texts)
+
+    answers = show_failing(evaluation_of(map(row, range(10, 61))))["answers"]
+
+    def room(one):
+        question, response, contexts = one["question"], one["response"], one["contexts"]
+        texts = [
+            question["text"],
+            response["text"],
+            contexts[0]["text"],
+            one["finding"],
+            one["scores"][0]["explanation"],
+        ]
+        return [*map(len, texts), question["omitted"], response["omitted"], len(contexts)]
+
+    assert room(answers[49]) == [1200, 3600, 360, 300, 1500, 3800, 5403, 20]
+    assert room(answers[50]) == [90, 270, 27, 300, 1500, 4910, 8733, 20]

@@ -25,7 +25,7 @@ def signs(answered, evaluation_of):
     [
         ([0.1] * 30 + [0.9] * 10, "most answers fail", "high", "The median is 0.10; a pass begins at 0.50."),
         ([0.45] * 20 + [0.55] * 20, "low median", None, None),
-        ([0.45] * 25 + [0.52] * 20, "low median", "notice", "The median is 0.45"),
+        ([0.45] * 30 + [0.52] * 20, "low median", "notice", "The median is 0.45"),
         ([0.9] * 80 + [ABSENT] * 20, "many answers have no score", "high", "20 of 100 answers have no score (20%)"),
         ([0.9] * 90 + [ABSENT] * 10, "many answers have no score", None, None),
         ([NotApplicable(reason="no_citations")] * 40, "many answers have no score", None, None),

@@ -5,7 +5,7 @@ import pytest
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.llm.requests import CircuitBreaker
 
-OUT = JudgeError("APIConnectionError", "nobody there", outage=True)
+OUT = JudgeError("APIConnectionError", "nobody there", outage=True, status=503)
 ABOUT_ONE_REQUEST = JudgeError("BadRequestError", "too long")
 
 
@@ -32,7 +32,17 @@ def fail(breaker, times):
 
 
 def test_after_five_failures_in_a_row_requests_fail_at_once(breaker):
-    assert fail(breaker, 6) == ["APIConnectionError"] * 5 + ["judge_unavailable"]
+    assert fail(breaker, 5) == ["APIConnectionError"] * 5
+    with pytest.raises(JudgeError) as failure, breaker.watching():
+        pass
+
+    assert vars(failure.value) == {
+        "error_type": "judge_unavailable",
+        "message": "5 requests in a row failed; the next is sent in 30 s. The last: nobody there",
+        "outage": True,
+        "status": 503,
+        "usage": None,
+    }
 
 
 def test_after_the_pause_a_single_request_tries(breaker, clock):

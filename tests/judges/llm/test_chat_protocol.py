@@ -24,6 +24,7 @@ def test_a_choice_holds_the_models_text_and_the_first_one_the_usage():
     ("about", "problem"),
     [
         ({"finish_reason": "error", "error": {"code": 502, "message": "upstream"}}, BROKEN_OFF),
+        ({"error": {"code": 502, "message": "upstream"}}, BROKEN_OFF),
         ({"message": {"content": None, "refusal": "I cannot."}}, REFUSED),
         ({"message": {"content": None, "reasoning_content": "It is grounded."}}, THOUGHTS_ONLY),
         ({"message": {"content": None}}, EMPTY),

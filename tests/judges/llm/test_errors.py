@@ -42,8 +42,8 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
     [
         (an_error(message="bad request", status_code=400), "HTTP 400: bad request"),
         (
-            ValueError("You sent internal-token-42 and sk-ant-api03-x*****6789."),
-            "You sent [key] and [key].",
+            ValueError("You sent internal-token-42, five5, four and sk-ant-api03-x*****6789."),
+            "You sent [key], [key], four and [key].",
         ),
         (
             ValueError("bad: pump carries a warranty of three"),
@@ -55,4 +55,4 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
     ids=["message", "keys", "prompt", "long", "page"],
 )
 def test_a_providers_words_are_shown_without_keys_and_prompt(error, shown):
-    assert redacted_message(error, PROMPT, secrets=[None, "", "m", "internal-token-42"]) == shown
+    assert redacted_message(error, PROMPT, secrets=[None, "", "m", "four", "five5", "internal-token-42"]) == shown

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import hashlib
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragspan.judges.llm.parts import PARTS, PROMPT_VERSION, rules_for, schema_of, task_of
 from ragspan.judges.llm.prompt import clean
 
 INVISIBLE = "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2060\u2062\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0100\U000e01ef"
@@ -29,6 +33,13 @@ INVISIBLE = "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2060\u2062\u3164\ufe00\
 )
 def test_harmful_characters_become_visible_and_ordinary_text_stays(text, cleaned):
     assert clean(text) == cleaned
+
+
+def test_who_changes_the_words_or_the_forms_of_a_request_gives_them_another_version():
+    task = task_of([(part, [1, 2]) for part in PARTS.values()], ["block"], background="notes", listed="claims")
+    words = [rules_for(tuple(PARTS.values())), task, json.dumps(schema_of(PARTS.values()))]
+
+    assert (PROMPT_VERSION, hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]) == ("8", "cf961b7a5a21af9c")
 
 
 @given(st.text(st.characters()))

@@ -36,10 +36,10 @@ class MeteredClient:
     def __init__(self, usage, *texts):
         self._usage = usage
         self._texts = list(texts)
-        self.requests = 0
+        self.requests = []
 
     async def complete(self, messages, *, schema, n, temperature):
-        self.requests += 1
+        self.requests.append(messages)
         return [Completion(text=text, usage=self._usage) for text in self._texts]
 
 
@@ -50,15 +50,13 @@ def no_claims(reply):
 
 async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claims, super_bowl):
     used = Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50)
-    purse = Purse()
+    purse, client = Purse(), MeteredClient(used, no_claims)
     with judging(JudgingSession(allowance=purse.reserve)):
-        await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
+        await LLMJudge(client, name="j", price=PRICE).extract_claims(super_bowl)
 
-    [expected], [settled] = purse.expected, purse.settled
-    assert expected.requests == 1
-    assert expected.input_tokens > 100
-    assert 50 < expected.output_tokens < 500
-    assert expected.usd == pytest.approx(PRICE.of(expected))
+    [expected], [settled], [messages] = purse.expected, purse.settled, client.requests
+    tokens = sum(len(message["content"]) for message in messages) // 4 + 1
+    assert expected == Usage(requests=1, input_tokens=tokens, output_tokens=400, usd=(tokens + 4000) / 1e6)
     assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
 
 

@@ -287,11 +287,9 @@ def _question(prompt: Prompt, name: str, wanted: Any) -> Question:
         lines = [f"{number}. {' '.join(item.split())}" for number, item in enumerate(wanted.items, start=1)]
         return Question(part=part, numbers=range(1, len(lines) + 1), quoted=prompt.quote(name, "\n".join(lines)))
     part = parts.PARTS[_PARTS[name]]
-    return (
-        Question(part=part, numbers=range(1, prompt.contexts + 1))
-        if part.is_list
-        else Question(part=part, wanted=wanted)
-    )
+    if part.is_list:
+        return Question(part=part, numbers=range(1, prompt.contexts + 1))
+    return Question(part=part, wanted=wanted)
 
 
 def merged_claims(opinions: Sequence[JudgedClaims]) -> list[JudgedClaim]:
