@@ -111,7 +111,7 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = str(error)
         for text in sorted(filter(None, texts_in(options)), key=len, reverse=True):  # any may be a key
-            words = words.replace(repr(text), "a text").replace(text if len(text) >= _LEAST_KEY else repr(text), "…")
+            words = words.replace(repr(text), "a text").replace(text, "…" if len(text) >= _LEAST_KEY else text)
         if not isinstance(error, ConfigurationError):
             shown = kind if kind in _SMALL else name
             words = f"the judge {shown!r} cannot be made: {type(error).__name__}: {' '.join(words.split())}"
