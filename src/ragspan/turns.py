@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 _PAUSE = 0.00001
 """Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
-_LONGEST = 0.0003
+_LONGEST = 0.0002
 """Seconds of computing after which others get a turn, at the next place where one may be given."""
 _process = SimpleNamespace(has_worker=False)  # no lock, which a fork could leave held
 _own = threading.local()
