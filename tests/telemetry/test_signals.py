@@ -14,28 +14,6 @@ OUTCOMES = {
 }
 
 
-def test_scores_and_failures_are_events_and_what_does_not_apply_is_not(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(), OUTCOMES)
-
-    assert {event.event_name for event in telemetry.events} == {"gen_ai.evaluation.result"}
-    score, failure = telemetry.events
-    assert dict(score.attributes) == {
-        "gen_ai.evaluation.name": "faithfulness",
-        "gen_ai.evaluation.score.value": 0.25,
-        "gen_ai.evaluation.score.label": "fail",
-        "gen_ai.evaluation.explanation": "Two of eight.",
-        "ragspan.judge": "gpt",
-        "ragspan.record_id": "record-1",
-        "log.record.uid": "record-1/faithfulness/gpt",
-    }
-    assert dict(failure.attributes) == {
-        "gen_ai.evaluation.name": "completeness",
-        "error.type": "timeout",
-        "ragspan.record_id": "record-1",
-        "log.record.uid": "record-1/completeness",
-    }
-
-
 def test_events_and_an_exemplar_point_at_the_answers_span(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(), OUTCOMES)
 
