@@ -58,20 +58,6 @@ ASKED = Score(
 )
 
 
-def test_a_judge_that_is_asked_about_a_share_stands_beside_the_embedded_one(telemetry, make_record):
-    handle = telemetry.emitter().start(make_record())
-    others = {"n": Score(value=0.9, threshold=0.8, judge="overlap")}
-    handle.finish(ScoredRecord(record=make_record(), outcomes={"m": ASKED, **others}, asked="doubtful"))
-
-    attributes = attributes_of(telemetry)
-    assert attributes["ragspan.asked"] == "doubtful"
-    assert (attributes["ragspan.score.m"], attributes["ragspan.judge.m"]) == (0.0, "gpt")
-    assert (attributes["ragspan.screen.m"], attributes["ragspan.judge.n"]) == (0.4, "overlap")
-    assert "ragspan.screen.n" not in attributes
-    (event, _) = telemetry.events
-    assert (event.attributes["ragspan.asked"], event.attributes["ragspan.screen.m"]) == ("doubtful", 0.4)
-
-
 def test_the_histogram_has_the_scores_of_each_judge_by_themselves(telemetry, make_record):
     emitter = telemetry.emitter()
     alone = Score(value=1.0, threshold=0.8, judge="overlap")
@@ -89,12 +75,3 @@ def test_the_histogram_has_the_scores_of_each_judge_by_themselves(telemetry, mak
     assert found["gpt", "doubtful"] == (1, 0.0)
     assert found["overlap", None] == (2, pytest.approx(0.6))
     assert sum(point.count for point in telemetry.points("ragspan.score")) == 4
-
-
-def test_a_late_score_says_that_the_judge_was_asked(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(), {})
-    handle = telemetry.emitter().start(make_record())
-    handle.late(ScoredRecord(record=make_record(), outcomes={"m": ASKED}, late=True, asked="random"))
-
-    attributes = attributes_of(telemetry, "evaluation m")
-    assert (attributes["ragspan.asked"], attributes["ragspan.screen.m"]) == ("random", 0.4)
