@@ -8,7 +8,7 @@ from ragspan.usage import Usage
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1])
 def test_a_score_outside_of_zero_to_one_is_refused(value):
-    with pytest.raises(ValueError, match="from 0 to 1"):
+    with pytest.raises(ValueError, match=f"^a score is a number from 0 to 1, not {value!r}$"):
         Score(value=value)
 
 

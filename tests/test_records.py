@@ -85,7 +85,7 @@ def _search_with(span):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "is not a record"),
+        ("{", "^this JSON is not a record: "),
         ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
         ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
         (_search_with('{"trace_id": "a", "span_id": 1}'), r"\$\.retrievals\[0\]\.span\.trace_id"),

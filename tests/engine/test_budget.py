@@ -143,7 +143,8 @@ def test_what_a_request_took_counts_in_place_of_what_was_expected(clock, limits,
 
 def test_dollars_need_a_price_and_other_limits_do_not(clock):
     unpriced = Usage(requests=1, input_tokens=10)
-    with pytest.raises(JudgeError, match="give it price=") as refused:
+    said = "^usd_per_day limits what judges spend, but the price of this one is not known: give it price=$"
+    with pytest.raises(JudgeError, match=said) as refused:
         BudgetTracker(Budget(usd_per_day=5), clock=clock).reserve(unpriced)
 
     assert refused.value.error_type == "unknown_price"

@@ -134,5 +134,9 @@ def test_a_share_that_is_none_is_refused(make_engine, asked_judge, share):
 
 
 def test_without_another_judge_there_is_no_share(make_engine):
-    with pytest.raises(ConfigurationError, match="neither is among the metrics that ask another judge"):
+    said = (
+        "^judge_share goes by the doubts of context_adherence and faithfulness, but neither is among the metrics that ask "
+        "another judge than the embedded one, which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini$"
+    )
+    with pytest.raises(ConfigurationError, match=said):
         make_engine(ContextAdherence(OverlapJudge()), judge_share=0.2)

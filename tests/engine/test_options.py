@@ -77,5 +77,9 @@ def test_a_budget_in_dollars_needs_the_price_of_every_judge():
         ContextAdherence(LLMJudge(SilentClient(), name="known", price=Price(1, 2))),
         Faithfulness(LLMJudge(SilentClient(), name="unknown")),
     ]
-    with pytest.raises(ConfigurationError, match=r"what the judge 'unknown' costs is not known: give it price=Price"):
+    with pytest.raises(ConfigurationError) as refused:
         ScoringEngine(metrics=metrics, budget=Budget(usd_per_day=5))
+    assert str(refused.value) == (
+        "budget limits usd_per_day, but what the judge 'unknown' costs is not known: give it price=Price(input, output) in "
+        'dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to {"price": [input, output]}'
+    )

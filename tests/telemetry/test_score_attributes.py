@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.judge_protocols import ClaimVerdict
-from ragspan.outcomes import Cause, NotApplicable, Score, ScoredRecord, ScreenScore
+from ragspan.outcomes import Cause, Score, ScoredRecord, ScreenScore
 from ragspan.usage import Usage
 
 
@@ -26,27 +26,6 @@ def test_the_cause_of_a_failing_answer_is_an_attribute_and_its_place_is_told_wit
         "1 of 1 claims unsupported: claim 1"
     )
     assert "SECRET" not in str(attributes)
-
-
-@pytest.mark.parametrize(
-    ("judge", "kind", "identifier"),
-    [("gpt", "LLM", "gpt"), ("overlap", "CODE", "overlap"), (None, "CODE", "ragspan")],
-)
-def test_each_score_has_an_openinference_copy(telemetry, make_record, answer, judge, kind, identifier):
-    outcomes = {
-        "first": NotApplicable(reason="no_claims"),
-        "second": Score(value=0.25, threshold=0.5, judge=judge, explanation="why"),
-    }
-    answer(telemetry.emitter(), make_record(), outcomes)
-
-    copies = {key: value for key, value in attributes_of(telemetry).items() if key.startswith("evaluations.")}
-    assert copies == {
-        "evaluations.0.evaluation.name": "second",
-        "evaluations.0.evaluation.score": 0.25,
-        "evaluations.0.evaluation.label": "fail",
-        "evaluations.0.evaluation.annotator_kind": kind,
-        "evaluations.0.evaluation.identifier": identifier,
-    }
 
 
 ASKED = Score(

@@ -127,6 +127,7 @@ OUTCOMES = {
     "completeness": Score(value=1, judge="overlap", fallback="budget_exhausted"),
     "context_adherence": NotApplicable(reason="no_claims", detail="SECRET"),
     "own": MetricFailure(error_type="timeout", message="SECRET"),
+    "unnamed": Score(value=0.5, details={"odd": 1}),
 }
 
 

@@ -153,7 +153,7 @@ class WriterLaw:
     def test_a_name_and_variables_bring_a_programs_scores_there(self, server, backend):
         emitters = ["otel", backend.writer.name]
 
-        done = run_with(backend.variables(server.url), server, APPLICATION, json.dumps([{"emitters": emitters}]))
+        done = run_with(backend.variables(server.url), server, APPLICATION, json.dumps({"emitters": emitters}))
 
         assert (done.returncode, done.stderr) == (0, "")
         assert set(server.scores) >= {"faithfulness", "context_adherence"}
