@@ -108,6 +108,12 @@ SECRETS = {
 }
 
 
+def test_secrets_are_not_in_the_repr():
+    secret = ("judge_base_url", "judge_api_key", "judge_options", "sink", "alert_webhook")
+
+    assert "hush" not in repr(Settings(**dict.fromkeys(secret, "hush")))
+
+
 @pytest.mark.parametrize("text", ['{"api_key": "sk-secret"', "sk-secret", '"sk-secret"', '["sk-secret"]', "[]"])
 def test_options_that_are_no_json_object_and_webhooks_that_are_no_address_are_refused_without_a_word_of_them(text):
     for name, allowed in SECRETS.items():

@@ -1,4 +1,4 @@
-"""`ragspan demo` as a user runs it: in a process of its own."""
+"""`ragspan demo`."""
 
 import os
 import re
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from programs import run_python
 from whole_records import WholeRecords, steady
+
+from ragspan.demo import run_demo
+from ragspan.process import in_use
 
 pytestmark = pytest.mark.slow
 
@@ -19,21 +22,16 @@ def demo(*arguments, **environment):
     return run_python(*command, *arguments, environment={**os.environ, **environment})
 
 
-@pytest.fixture(scope="module")
-def shown():
-    done = demo()
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
-
-
 def labels(piece):
     return dict(re.findall(r"^  (\w+) +[\d.]+ (pass|fail)", piece, re.MULTILINE))
 
 
-def test_the_whole_page_is_as_it_was_read(shown):
+@pytest.mark.filterwarnings("ignore")
+def test_the_whole_page_is_as_it_was_read(no_engine_yet, capsys):
     """After a change that is meant: `WRITE_RECORDS=1 python -m pytest tests/test_demo.py`, and read the difference."""
-    known, found = WHOLE.told("demo", [steady(line.rstrip()) for line in shown.splitlines()])
+    run_demo()
+    in_use.configured.shutdown(5)
+    known, found = WHOLE.told("demo", [steady(line.rstrip()) for line in capsys.readouterr().out.splitlines()])
 
     assert found == known
 

@@ -77,18 +77,12 @@ def test_json_gives_back_the_parts_of_a_record_and_without_texts_it_has_none_tha
     assert without_texts(whole) == without_texts(told()) == told()
 
 
-def _search_with(span):
-    search = f'{{"name": "r", "query": null, "started_ns": 1, "ended_ns": 2, "span": {span}}}'
-    return f'{{"question": null, "contexts": [], "response": null, "retrievals": [{search}]}}'
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("{", "^this JSON is not a record: "),
         ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
         ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
-        (_search_with('{"trace_id": "a", "span_id": 1}'), r"\$\.retrievals\[0\]\.span\.trace_id"),
     ],
 )
 def test_text_that_is_no_record_is_refused_with_the_field(text, complaint):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -15,11 +15,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from ragspan import RagRecord, Score, ScoringEngine
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
-
-try:
-    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter as LogsInMemory
-except ImportError:  # before 1.39
-    from opentelemetry.sdk._logs.export import InMemoryLogExporter as LogsInMemory
 
 RECORD = RagRecord(question="q", contexts=["c"], response="r")
 
@@ -83,7 +78,7 @@ def with_logs(processor):
         (lambda: [OTelEmitter(tracer_provider=exporting(sampler=ALWAYS_OFF)), Writer()], 0),
         (lambda: [OTelEmitter(tracer_provider=exporting())], 1),
         (lambda: [OTelEmitter(meter_provider=metered())], 1),
-        (lambda: [OTelEmitter(logger_provider=with_logs(SimpleLogRecordProcessor(LogsInMemory())))], 1),
+        (lambda: [OTelEmitter(logger_provider=with_logs(SimpleLogRecordProcessor(InMemoryLogRecordExporter())))], 1),
         (lambda: [Kept()], 1),
         (lambda: [OTelEmitter(tracer_provider=exporting()), Writer()], 1),
     ],

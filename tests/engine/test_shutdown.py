@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from waiting import until
 
 from ragspan.engine import EngineStats, ShutdownReport
 
@@ -23,6 +24,7 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
     assert emitter.journal == ["start", "emit"] * 3 + ["shutdown"]
     assert report.abandoned == 0
     assert (engine.stats().finished, engine.stats().dropped) == (3, {"shutdown": 1})
+    until(lambda: not {"ragspan-ListEmitter", "ragspan-calling"} & {one.name for one in threading.enumerate()})
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "BlockingMetric"])

@@ -1,12 +1,17 @@
 """Scores on the console."""
 
 import io
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from ragspan import Background, MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
 from ragspan.records import Retrieval
 from ragspan.telemetry.console import ConsoleEmitter
+
+WAITING = "ragspan: scores appear here when they come; ragspan.default_engine().flush(30) waits for them"
 
 
 class Terminal(io.StringIO):
@@ -159,3 +164,40 @@ def test_an_outcome_is_one_line(outcome, shown):
     lines = printed(scored({"faithfulness": outcome, "adherence": Score(value=1.0)})).splitlines()
 
     assert next(line for line in lines if line.startswith("  faithfulness")).split("faithfulness")[1].strip() == shown
+
+
+class Shell:
+    """A notebook's: what IPython hands out in the kernel of one."""
+
+    kernel = object()
+
+    def __init__(self):
+        self.outputs, self.hooks = {}, {}
+        self.events = SimpleNamespace(register=self.hooks.__setitem__)
+
+    def display(self, card, *, display_id, update):
+        assert update == (display_id in self.outputs)
+        self.outputs[display_id] = card.plain.splitlines()
+
+
+def test_in_a_notebook_scores_are_shown_where_they_were_asked_for(monkeypatch):
+    shell, asked = Shell(), [0]
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", shell)
+    emitter = ConsoleEmitter()
+    emitter.is_used_by(SimpleNamespace(stats=lambda: SimpleNamespace(submitted=asked[0])))
+    ended = []
+    for number in (1, 0, 1):
+        shell.hooks["pre_run_cell"]("info")
+        asked[0] += number
+        ended.append(time.time_ns())
+        shell.hooks["post_run_cell"]("result")
+    places = list(shell.outputs)
+    assert list(shell.outputs.values()) == [[WAITING]] * 2
+
+    for at in (ended[2], ended[0], ended[0], 0):
+        record = RagRecord(question=None, contexts=[], response=None, name=str(at), started_ns=at)
+        emitter.emit(ScoredRecord(record=record, outcomes={}))
+    first, third, before = (shell.outputs[place] for place in shell.outputs)
+    assert [shell.outputs[place][0] for place in places] == [f"{ended[0]}  0 ms", f"{ended[2]}  0 ms"]
+    assert [len(first), len(third), len(before)] == [4, 2, 2]
