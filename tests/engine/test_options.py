@@ -20,6 +20,9 @@ NAME = "lower case letters, digits and underscores"
         ("exit_timeout", -1, "a number of seconds, 0 or more"),
         ("name", 7, "a text that is not empty"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
+        ("budget", 5, "a Budget"),
+        ("judging", "x", "one of helper, thread"),
+        ("unknown_contexts", "no", "one of skip, prompt"),
         *(("judge_share", share, "a share above 0, up to 1, such as 0.2") for share in (0, 1.1, "a fifth")),
     ],
 )
@@ -39,6 +42,7 @@ class Part:
 
 METRICS = [Part(score=print, name=name) for name in ("constant", "other")]
 EMITTER = {"start": print, "flush": print, "shutdown": print, "score_wait": 0.0}
+WAIT = "emitters[0].score_wait is -1, but should be a number of seconds, 0 or more"
 LACKS = "emitters[0] is a Part, but should be an object with the methods start, flush, shutdown"
 
 
@@ -56,6 +60,8 @@ LACKS = "emitters[0] is a Part, but should be an object with the methods start, 
             {"judge_when": "costant: 0.5"},
             "a metric in judge_when is 'costant', but should be one of constant, other; did you mean 'constant'?",
         ),
+        ({"emitters": EMITTER}, "emitters is a dict, but should be a list"),
+        ({"emitters": [Part(**EMITTER | {"score_wait": -1})]}, WAIT),
         *(({"emitters": [Part(**EMITTER | {method: None})]}, LACKS) for method in ("start", "flush", "shutdown")),
     ],
 )
