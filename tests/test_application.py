@@ -69,6 +69,9 @@ def test_what_a_program_raises_is_shown_as_python_shows_it(tmp_path):
         ({"metrics": [None]}, r"metrics\[0\] is None, but should be an object with a score method"),
         ({"redact": 5}, "redact is of type int, but should be a function that takes a text and returns one"),
         ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
+        ({"budget": 5}, "budget is 5, but should be a Budget"),
+        ({"judge_when": "x: 0.5"}, "a metric in judge_when is 'x', but should be one of"),
+        ({"unknown_contexts": "no"}, "unknown_contexts is 'no', but should be one of skip, prompt"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(arguments, message):

@@ -20,9 +20,7 @@ NAME = "lower case letters, digits and underscores"
         ("exit_timeout", -1, "a number of seconds, 0 or more"),
         ("name", 7, "a text that is not empty"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
-        ("budget", 5, "a Budget"),
         ("judging", "x", "one of helper, thread"),
-        ("unknown_contexts", "no", "one of skip, prompt"),
         *(("judge_share", share, "a share above 0, up to 1, such as 0.2") for share in (0, 1.1, "a fifth")),
     ],
 )
