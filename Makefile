@@ -161,7 +161,7 @@ test-clients: .venv-clients/.installed  ## the native writers, and the handlers,
 	@touch $@
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
-	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments -k "celery or hypercorn or gevent or eventlet or uwsgi or UvicornWorker or notebook or pyinstaller"
+	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments tests/telemetry/test_notebook_cells.py -k "celery or hypercorn or gevent or eventlet or uwsgi or UvicornWorker or notebook or pyinstaller"
 
 # What `rest` leaves out runs with the slow tests.
 DEPLOYS := whole

@@ -35,6 +35,13 @@ def test_all_that_is_not_shown_is_a_secret_in_each_of_its_spellings():
         (ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] x"), "its certificate is not trusted"),
         (socket.gaierror(-2, "Name or service not known"), "the host name cannot be resolved"),
         (ConnectionRefusedError("x"), "no server listens there: connection refused"),
+        (ssl.SSLError(1, "x"), "no TLS connection can be made"),
+        (TimeoutError("x"), "it does not answer in time"),
+        (ConnectionResetError("x"), "it closes the connection without an answer"),
+        (OSError("x"), "the connection fails"),
+        (RuntimeError("BadStatusLine"), "what answers does not speak HTTP"),
+        (RuntimeError("MissingSchema"), "it is not an address that begins with http:// or https://"),
+        (RuntimeError("SOCKS"), "the environment names a SOCKS proxy, which needs a package: pip install pysocks"),
         (ValueError("x"), None),
     ],
 )

@@ -151,6 +151,7 @@ def test_a_program_runs_as_python_runs_it(programs, arguments, given, folder):
 
 def test_a_quiet_run_says_nothing_of_its_own(programs):
     assert run("run", "--quiet", "-m", "shop").stderr == ""
+    assert sys.path[-1] == str(programs), "for the module of RAGSPAN_REDACT"
 
 
 @pytest.mark.parametrize(

@@ -63,19 +63,20 @@ def test_tokens_are_read_under_every_name_and_in_every_place(field, name):
 )  # fmt: skip
 def test_a_count_is_a_number_above_0_however_it_is_written(count, read):
     assert facts_of([{"usage": {"prompt_tokens": count}}]).input_tokens == read
-    assert total_tokens_of([{"usage": {"total_tokens": count}}]) == read
+    for name in ("total_tokens", "total_token_count", "totalTokens", "totalTokenCount"):
+        assert total_tokens_of([{"usage": {name: count}}]) == read
 
 
 def test_the_first_reply_that_says_something_counts_and_nothing_is_no_facts():
     assert facts_of([]) == facts_of([None, {}, "text"]) == facts_of([{"usage": None, "choices": []}])
-    assert facts_of([{"model": ""}, {"model": "m", "id": "r"}, {"model": "n"}])[:1] == ("m",)
+    assert facts_of([{"model": ""}, {"model": "m", "id": "r"}, {"model": "n"}]) == ("m", *[None] * 4, "r")
     assert facts_of([{"candidates": [{"finish_reason": "STOP"}, {"finish_reason": "no"}]}]).finish_reason == "STOP"
     assert facts_of([{"response_id": "r-1", "finish_reason": "stop"}]).response_id == "r-1"
 
 
 @pytest.mark.parametrize(
     ("usage", "cost"),
-    [({"cost": 0.25}, 0.25), ({"cost": {"total_cost": 0.5}}, 0.5), ({"estimated_cost": "0.1"}, 0.1), ({"cost": 0}, None), ({}, None)],
+    [({"cost": 0.25}, 0.25), ({"cost": {"total_cost": 0.5}}, 0.5), ({"estimated_cost": "0.1"}, 0.1), ({"response_cost": 2}, 2.0), ({"cost": 0}, None), ({}, None)],
 )  # fmt: skip
 def test_the_cost_is_what_the_usage_says(usage, cost):
     assert cost_of([{"usage": usage}]) == cost
@@ -103,6 +104,9 @@ SEARCHES = [
     {"content": [{"type": "text"}, {"type": "web_search_tool_result"}]},
     {"choices": [{"message": {"annotations": [{"type": "file_citation"}]}}]},
     [{"output": [{"type": "file_search_call"}]}],
+    *([{}] * 999 + [{"type": kind}] for kind in ("web_fetch_tool_result", "web_search_tool_result")),
+    *({"annotations": [{"type": kind}]} for kind in ("web_search_result_location", "search_result_location")),
+    {"content": {"content": {"content": {"type": "mcp_call"}}}},
     SimpleNamespace(executed_tools=SimpleNamespace()),
     *({name: [{"a": 1}]} for name in ("tool_outputs", "executed_tools", "built_in_tool_calls")),
 ]
@@ -121,6 +125,7 @@ NO_SEARCHES = [
     {"annotations": [{"type": "document"}], "citations": [{"document_index": 0}]},
     {"type": "tool_use", "name": "web_search"},
     {"content": {"content": {"content": {"content": {"type": "mcp_call"}}}}},
+    [{}] * 1000 + [{"type": "mcp_call"}],
 ]
 
 

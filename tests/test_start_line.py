@@ -12,7 +12,6 @@ from ragspan.config import Settings
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
-from ragspan.tools.phoenix import PhoenixEmitter
 
 PARENT_AND_CHILD = """
 import subprocess, sys
@@ -28,32 +27,13 @@ def line(*emitters, **settings):
     return start_line(chosen, "answers of langchain", metrics_from(chosen), emitters)
 
 
-def test_it_says_what_is_scored_by_whom_and_to_where(monkeypatch):
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:hidden@collector:4318")
-
-    said = line(
-        OTelEmitter(), PhoenixEmitter(base_url="http://localhost:6006", capture_content=False), ConsoleEmitter()
-    )
-
-    assert said == (
-        "answers of langchain are scored by overlap (faithfulness, completeness); scores go to http://collector:4318, "
-        "phoenix at http://localhost:6006, the console"
-    )
-
-
-def test_a_share_is_said_and_a_provider_is_named():
-    said = line(ConsoleEmitter(), judge="ollama:qwen3:8b", sample_rate=0.1)
-
-    assert said.startswith("0.1 of the answers of langchain are scored by ollama:qwen3:8b ")
-
+def test_a_share_is_said_with_both_judges():
     said = line(ConsoleEmitter(), judge="ollama:qwen3:8b", judge_share=0.2)
 
     assert said.startswith("answers of langchain are scored by overlap, 0.2 of them also by ollama:qwen3:8b ")
 
 
-def test_scores_that_go_nowhere_and_scoring_that_is_off_are_said():
-    assert line(OTelEmitter()).endswith("scores go nowhere")
-    assert "nothing is scored" in line(enabled=False)
+def test_that_nothing_is_scored_is_said():
     assert line(OTelEmitter(), metrics=()) == "answers of langchain are traced and not scored: there are no metrics"
 
 
@@ -69,18 +49,3 @@ def test_it_is_said_once_for_all_processes_of_a_program(tmp_path, option, times)
 
     assert done.stdout.split() == ["done", "done"]
     assert done.stderr.count("ragspan: answers of ") == times
-
-
-@pytest.mark.slow
-def test_a_program_that_fails_under_ragspan_run_shows_its_own_traceback_alone(tmp_path):
-    program = tmp_path / "app.py"
-    program.write_text("1 / 0\n")
-
-    done = subprocess.run(
-        [sys.executable, "-m", "ragspan.cli", "run", "-q", program], capture_output=True, text=True, check=False
-    )
-
-    traceback = done.stderr[done.stderr.index("Traceback") :]
-    assert done.returncode == 1
-    assert traceback.count("File ") == 1
-    assert "ZeroDivisionError" in traceback

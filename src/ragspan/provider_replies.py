@@ -46,14 +46,9 @@ class ReplyFacts(NamedTuple):
     response_id: str | None
 
 
-_NOTHING: Final = ReplyFacts(None, None, None, None, None, None)
-
-
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
     """Search the raw reply, and everything else that a framework keeps of it: dictionaries, a provider's objects, or their notes."""
     places = [place for part in reply for place in _places(part)]
-    if not places:
-        return _NOTHING
     return ReplyFacts(
         response_model=_first(text_of, places, _MODEL),
         finish_reason=_first(text_of, places, _REASONS),

@@ -189,16 +189,11 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
         return None
 
 
-def _read_whole(value: int) -> int | None:
-    number = int.__int__(value)
-    return number if number.bit_length() < _MAX_BITS else None
-
-
 _ZONES: Final = frozenset({type(None), dt.timezone, zoneinfo.ZoneInfo})
 _SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
     (str, str.__str__),
-    (int, _read_whole),
+    (int, lambda value: number if (number := int.__int__(value)).bit_length() < _MAX_BITS else None),
     (float, float.__float__),
     # A zone of the program's own would answer by its own methods.
     (dt.datetime, lambda value: dt.datetime.isoformat(value) if type(value.tzinfo) in _ZONES else None),
@@ -408,9 +403,9 @@ class Snapshots:
             reader = lambda copying, value, depth: Hidden(copying.state(fields_of(value), depth))  # noqa: E731
         elif reader is None and _scalar_reader(kind) is not None:
             reader = _read_scalar
-        elif reader is None:
-            reader = _read_state if is_dataclass else lambda _, value, __: Opaque(id(value))
-        return reader
+        elif reader is None and is_dataclass:
+            reader = lambda copying, value, depth: copying.state(fields_of(value), depth)  # noqa: E731
+        return reader or (lambda _, value, __: Opaque(id(value)))
 
 
 class Copying:
@@ -498,10 +493,6 @@ class Copying:
 
 
 _DULL: Final = frozenset({str, int, float, bool, type(None), Opaque})
-
-
-def _read_state(copying: Copying, value: Any, depth: int) -> Snapshot:
-    return copying.state(fields_of(value), depth)
 
 
 def _read_scalar(copying: Copying, value: Any, depth: int) -> Snapshot:

@@ -44,7 +44,7 @@ def test_flush_keeps_its_time_when_a_metric_hangs(fakes, busy, kind: str):
     assert took < TIMEOUT + fakes.GRACE
 
 
-def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_engine):
+def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_engine, caplog):
     hanging, other = fakes.HangingEmitter(), fakes.ListEmitter()
     engine = make_engine(fakes.ConstantMetric(), emitters=[hanging, other])
     began = time.monotonic()
@@ -55,3 +55,4 @@ def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_en
     assert engine.shutdown(TIMEOUT).abandoned == 0
     assert time.monotonic() - began < TIMEOUT + fakes.GRACE
     assert other.journal == ["flush", "shutdown"]
+    assert caplog.messages == ["HangingEmitter was not done in time: spans or scores that it still held may be lost"]

@@ -20,6 +20,8 @@ NAME = "lower case letters, digits and underscores"
         ("exit_timeout", -1, "a number of seconds, 0 or more"),
         ("name", 7, "a text that is not empty"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
+        ("judging", "x", "one of helper, thread"),
+        *(("judge_share", share, "a share above 0, up to 1, such as 0.2") for share in (0, 1.1, "a fifth")),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(fakes, argument: str, value: object, allowed: str):
@@ -38,6 +40,7 @@ class Part:
 
 METRICS = [Part(score=print, name=name) for name in ("constant", "other")]
 EMITTER = {"start": print, "flush": print, "shutdown": print, "score_wait": 0.0}
+WAIT = "emitters[0].score_wait is -1, but should be a number of seconds, 0 or more"
 LACKS = "emitters[0] is a Part, but should be an object with the methods start, flush, shutdown"
 
 
@@ -55,6 +58,8 @@ LACKS = "emitters[0] is a Part, but should be an object with the methods start, 
             {"judge_when": "costant: 0.5"},
             "a metric in judge_when is 'costant', but should be one of constant, other; did you mean 'constant'?",
         ),
+        ({"emitters": EMITTER}, "emitters is a dict, but should be a list"),
+        ({"emitters": [Part(**EMITTER | {"score_wait": -1})]}, WAIT),
         *(({"emitters": [Part(**EMITTER | {method: None})]}, LACKS) for method in ("start", "flush", "shutdown")),
     ],
 )
@@ -77,5 +82,9 @@ def test_a_budget_in_dollars_needs_the_price_of_every_judge():
         ContextAdherence(LLMJudge(SilentClient(), name="known", price=Price(1, 2))),
         Faithfulness(LLMJudge(SilentClient(), name="unknown")),
     ]
-    with pytest.raises(ConfigurationError, match=r"what the judge 'unknown' costs is not known: give it price=Price"):
+    with pytest.raises(ConfigurationError) as refused:
         ScoringEngine(metrics=metrics, budget=Budget(usd_per_day=5))
+    assert str(refused.value) == (
+        "budget limits usd_per_day, but what the judge 'unknown' costs is not known: give it price=Price(input, output) in "
+        'dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to {"price": [input, output]}'
+    )

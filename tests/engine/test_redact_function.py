@@ -194,6 +194,7 @@ def test_where_that_fails_they_are_left_out_and_the_score_stays():
     assert SECRET not in repr(made)
     assert made[0] == dataclasses.replace(OUTCOMES[0], explanation=None, evidence=())
     assert made[1] == NotApplicable(reason="no_contexts")
+    assert made[2] == MetricFailure(error_type="ValueError", message="the message could not be redacted")
 
 
 def test_the_environment_names_a_function_and_false_overrules_it(monkeypatch):

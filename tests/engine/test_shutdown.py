@@ -4,8 +4,9 @@ import threading
 import time
 
 import pytest
+from waiting import until
 
-from ragspan.engine import ShutdownReport
+from ragspan.engine import EngineStats, ShutdownReport
 
 
 @pytest.mark.parametrize("way", ["shutdown", "with"])
@@ -23,25 +24,32 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
     assert emitter.journal == ["start", "emit"] * 3 + ["shutdown"]
     assert report.abandoned == 0
     assert (engine.stats().finished, engine.stats().dropped) == (3, {"shutdown": 1})
+    until(lambda: not {"ragspan-ListEmitter", "ragspan-calling"} & {one.name for one in threading.enumerate()})
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "BlockingMetric"])
 def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kind: str):
     metric, emitter = getattr(fakes, kind)(), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter], concurrency=1)
+    engine = make_engine(metric, emitters=[emitter], concurrency=1, queue_size=2)
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
     for _ in range(3):
         engine.submit(fakes.a_record())
-    metric.wait_until_started()
     began = time.monotonic()
     report = engine.shutdown(0.2)
 
     assert time.monotonic() - began < 0.2 + fakes.GRACE
     assert (report.finished, report.abandoned) == (0, 3)
     stats = engine.stats()
-    assert (stats.submitted, stats.queued, stats.in_flight, dict(stats.dropped)) == (3, 0, 0, {"shutdown": 3})
-    assert stats.errors == {}
+    assert stats == EngineStats(submitted=4, dropped={"queue_full": 1, "shutdown": 3})
     assert emitter.journal == ["start", "shutdown"]
-    assert "records dropped at shutdown, because the time for them was up: 3" in caplog.messages
+    engine.submit(fakes.a_record())
+    engine.tell_end()
+    assert caplog.messages == [
+        "records dropped at shutdown, because the time for them was up: 3",
+        "answers that are not scored, because the process ended: 1 (RAGSPAN_EXIT_TIMEOUT is 10 s; a larger one waits longer)",
+        "captures dropped in all: queue_full 1",
+    ]
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)
 
 

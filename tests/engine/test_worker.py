@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import socket
 import threading
 
 import pytest
@@ -33,3 +35,35 @@ def test_a_worker_whose_loop_breaks_counts_its_records_and_goes_on_with_another_
     stats = engine.stats()
     assert (stats.submitted, stats.finished, dict(stats.dropped)) == (4, 3, {"worker_error": 1})
     assert worker_of("mortal") is worker
+
+
+NO_THREAD = (
+    "no thread can be started (can't start new thread), so nothing is scored: what is submitted waits, and is tried again; "
+    "see the limits of threads (ulimit -u, pids.max) and of memory"
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "said"),
+    [
+        ((threading.Thread, "start"), RuntimeError("can't start new thread"), NO_THREAD),
+        ((socket, "socketpair"), OSError(errno.EMFILE, "Too many"), "nothing is scored: Too many; see ulimit -n"),
+    ],
+    ids=["threads", "descriptors"],
+)
+def test_what_waits_for_the_system_is_scored_once_that_has_room(
+    fakes, make_engine, quick_restarts, monkeypatch, caplog, place, error, said
+):
+    def refuse(*_):
+        raise error
+
+    engine = make_engine(fakes.ConstantMetric(), judging="thread")
+    with monkeypatch.context() as full:
+        full.setattr(*place, refuse)
+        for _ in range(2):
+            engine.submit(fakes.a_record())
+        assert not engine.flush(0.05)
+
+    assert caplog.messages == [said]
+    fakes.score(engine)
+    assert engine.stats().finished == 3

@@ -1,12 +1,17 @@
 """Scores on the console."""
 
 import io
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
-from ragspan import MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
+from ragspan import Background, MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
 from ragspan.records import Retrieval
 from ragspan.telemetry.console import ConsoleEmitter
+
+WAITING = "ragspan: scores appear here when they come; ragspan.default_engine().flush(30) waits for them"
 
 
 class Terminal(io.StringIO):
@@ -16,7 +21,13 @@ class Terminal(io.StringIO):
 
 def scored(outcomes, **given):
     record = RagRecord(
-        question="When?", contexts=["c"], response="At\nnight.", name="desk", started_ns=10, ended_ns=2_000_010
+        question="When?",
+        contexts=["c"],
+        response="At\nnight.",
+        name="desk",
+        record_id="r-1",
+        started_ns=10,
+        ended_ns=2_000_010,
     )
     return ScoredRecord(record=record, outcomes=outcomes, **given)
 
@@ -58,12 +69,20 @@ def test_what_is_hidden_is_not_printed(monkeypatch, variable):
 
     shown = printed(scored(OUTCOMES), capture_content=None if variable else False)
 
-    assert "adherence" in shown
+    assert shown.splitlines()[1:3] == [
+        "  record               r-1",
+        "  contexts             1 document from the program",
+    ]
     assert "night" not in shown
 
 
 def search(name):
     return Retrieval(name=name, query="q", contexts=(), started_ns=1, ended_ns=2)
+
+
+ADVICE = "name what searches: RAGSPAN_RETRIEVAL_TOOLS, record_contexts()"
+BACKGROUND = [Background(text="b", kind=kind) for kind in ("metadata", "tool", "tool", "history", "other")]
+TOLD = "1 metadata text, 2 tool results, 1 earlier message, 1 other text"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +95,10 @@ def search(name):
         ({"contexts": ["c", "d"]}, "2 documents from the program"),
         ({"contexts": []}, "none"),
         ({"contexts": None}, "not known"),
+        ({"contexts": None, "contexts_unknown": "picture"}, "not known: picture"),
+        ({"contexts": None, "contexts_unknown": "unmarked_text"}, f"not known: unmarked_text; {ADVICE}"),
+        ({"contexts": [], "background": BACKGROUND}, f"no documents; {TOLD}"),
+        ({"contexts": ["c"], "background": BACKGROUND}, f"1 document from the program; {TOLD}"),
         ({"contexts": None, "background_is_prompt": True}, "the text of the prompts"),
     ],
     ids=str,
@@ -96,10 +119,19 @@ def test_what_has_no_score_by_any_metric_is_one_line():
 def test_there_are_colours_on_a_terminal_only(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    failing = scored({"faithfulness": Score(value=0.1, threshold=0.8)})
+    record = RagRecord(question="q", contexts=[], response="r", status="aborted", started_ns=0, ended_ns=1_500_000)
+    card = ScoredRecord(record=record, outcomes=OUTCOMES, refusal=True, late=True)
 
-    assert "\x1b[31mfail" in printed(failing, file=Terminal())
-    assert "\x1b" not in printed(failing)
+    assert printed(card, file=Terminal()).replace("\x1b[0m", ">").replace("\x1b[", "<").splitlines() == [
+        "<1manswer><1;36m  2 ms><1;33m  aborted><1;33m  the response is a refusal><1;33m  late scores>",
+        "  faithfulness         0.50 <31mfail><2m  1 of 2 claims unsupported>",
+        "  adherence            0.50 <31mfail>",
+        "  completeness         0.90 <32mpass><2m  all is there>",
+        "  context_relevance   <2m -    no_contexts>",
+        "  context_utilization <33m -    timeout>",
+        "<2m  judged by            overlap>",
+    ]
+    assert "\x1b" not in printed(card)
 
 
 def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
@@ -118,7 +150,7 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
             NotApplicable(reason="cannot_tell", detail="whether 1 of 2 claims"),
             "-    cannot_tell: whether 1 of 2 claims",
         ),
-        (NotApplicable(reason="no_contexts"), "-    no_contexts"),
+        (NotApplicable(reason="a" * 201), f"-    {'a' * 199}…"),
         (MetricFailure(error_type="RateLimit", message="secret", status=429), "-    RateLimit (HTTP 429)"),
         (MetricFailure(error_type="timeout", message="secret"), "-    timeout"),
         (Score(value=0.994, threshold=0.5, explanation=f"{'a' * 120}. And more."), f"0.99 pass  {'a' * 99}…"),
@@ -132,3 +164,40 @@ def test_an_outcome_is_one_line(outcome, shown):
     lines = printed(scored({"faithfulness": outcome, "adherence": Score(value=1.0)})).splitlines()
 
     assert next(line for line in lines if line.startswith("  faithfulness")).split("faithfulness")[1].strip() == shown
+
+
+class Shell:
+    """A notebook's: what IPython hands out in the kernel of one."""
+
+    kernel = object()
+
+    def __init__(self):
+        self.outputs, self.hooks = {}, {}
+        self.events = SimpleNamespace(register=self.hooks.__setitem__)
+
+    def display(self, card, *, display_id, update):
+        assert update == (display_id in self.outputs)
+        self.outputs[display_id] = card.plain.splitlines()
+
+
+def test_in_a_notebook_scores_are_shown_where_they_were_asked_for(monkeypatch):
+    shell, asked = Shell(), [0]
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", shell)
+    emitter = ConsoleEmitter()
+    emitter.is_used_by(SimpleNamespace(stats=lambda: SimpleNamespace(submitted=asked[0])))
+    ended = []
+    for number in (1, 0, 1):
+        shell.hooks["pre_run_cell"]("info")
+        asked[0] += number
+        ended.append(time.time_ns())
+        shell.hooks["post_run_cell"]("result")
+    places = list(shell.outputs)
+    assert list(shell.outputs.values()) == [[WAITING]] * 2
+
+    for at in (ended[2], ended[0], ended[0], 0):
+        record = RagRecord(question=None, contexts=[], response=None, name=str(at), started_ns=at)
+        emitter.emit(ScoredRecord(record=record, outcomes={}))
+    first, third, before = (shell.outputs[place] for place in shell.outputs)
+    assert [shell.outputs[place][0] for place in places] == [f"{ended[0]}  0 ms", f"{ended[2]}  0 ms"]
+    assert [len(first), len(third), len(before)] == [4, 2, 2]

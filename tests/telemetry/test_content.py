@@ -11,6 +11,7 @@ from ragspan.config import Settings
 from ragspan.defaults import engine_from
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.screen import OverlapJudge
+from ragspan.messages import Message
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,
@@ -28,6 +29,8 @@ CONTENT_VARIABLES = ("RAGSPAN_CAPTURE_CONTENT", "RAGSPAN_EXPLANATIONS")
 GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TEXTS = ("Quezzle", "Qibble", "Pogglewood", "Zanzifer", "mary@example.com", "T0KEN")
 EXCEPTION = "Excevort"
+PROMPT = (Message(role="system", text="Qibble knows."), Message(role="user", text="When was Quezzle founded?"))
+REPLY = Message(role="assistant", text="Zanzifer was founded.")
 METRICS = [
     metric(OverlapJudge())
     for metric in (
@@ -64,7 +67,7 @@ def a_record(**given):
         "session_id": "session-1",
         "metadata": {"token": "T0KEN"},
         "retrievals": (Retrieval(name="store", query="Qibble", started_ns=1, ended_ns=2, contexts=passages),),
-        "generations": (Generation(model="m", provider="p", started_ns=1, ended_ns=2),),
+        "generations": (Generation(model="m", provider="p", started_ns=1, ended_ns=2, prompt=PROMPT, reply=REPLY),),
         "parent": SpanAnchor(trace_id=0xA1, span_id=0xB2),
     }
     return RagRecord(**{**fields, **given})

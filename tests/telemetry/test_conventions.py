@@ -67,7 +67,9 @@ def test_a_name_of_openinference_is_in_its_package(name):
 
 
 def test_the_fields_of_openinferences_lists_are_those_of_its_package():
-    spans = json.loads(Path(__file__).with_name("whole_answer.json").read_text(encoding="utf-8"))["with content"]
+    spans = json.loads(Path(__file__).with_name("whole_answer.json").read_text(encoding="utf-8"))["with content"][
+        "spans"
+    ]
     whole = {re.sub(r"\.\d+\.", ".", name) for span in spans.values() for name in span["attributes"]}
     documents = {DocumentAttributes.DOCUMENT_ID, DocumentAttributes.DOCUMENT_SCORE, DocumentAttributes.DOCUMENT_CONTENT}
     calls = f"{SpanAttributes.LLM_INPUT_MESSAGES}.{MessageAttributes.MESSAGE_TOOL_CALLS}"

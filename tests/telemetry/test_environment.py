@@ -85,12 +85,12 @@ def test_an_endpoint_without_its_exporter_is_an_error_that_names_the_endpoint_an
     monkeypatch.setattr("ragspan.telemetry.providers.entry_points", lambda **_: [])
     set_variables(EXPORTER_OTLP_ENDPOINT="http://localhost:4318")
 
-    with pytest.raises(
-        ConfigurationError, match=r'^OTEL_EXPORTER_OTLP_ENDPOINT asks.*pip install "ragspan\[otlp\]"'
-    ) as told:
+    with pytest.raises(ConfigurationError) as told:
         providers_from_environment()
-    assert "TRACES_EXPORTER" not in str(told.value)
-    assert "did you mean" not in str(told.value)
+    assert str(told.value) == (
+        "OTEL_EXPORTER_OTLP_ENDPOINT asks for the exporter 'otlp_proto_http', but none is installed; there are: none; for "
+        'otlp: pip install "ragspan[otlp]", and for its protocol grpc: pip install opentelemetry-exporter-otlp-proto-grpc'
+    )
 
 
 @pytest.mark.parametrize("name", ["EXPORTER_OTLP_PROTOCOL", "EXPORTER_OTLP_TRACES_PROTOCOL"])

@@ -4,25 +4,10 @@ from dataclasses import replace
 
 import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
-from opentelemetry.trace import SpanKind
 
 from ragspan.outcomes import NotApplicable, Score
 
-STARTED = 1_700_000_000_000_000_000
-SECOND = 1_000_000_000
 LATE = Score(value=0.25, threshold=0.5, explanation="Two of eight.", judge="gpt")
-
-
-def test_a_late_score_gets_a_span_below_the_answers_with_a_link_to_it(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(), {"faithfulness": LATE}, late=True)
-
-    rag, late = telemetry.span("invoke_workflow rivers"), telemetry.span("evaluation faithfulness")
-    assert late.parent.span_id == rag.context.span_id
-    assert late.context.trace_id == rag.context.trace_id
-    assert late.kind is SpanKind.INTERNAL
-    (link,) = late.links
-    assert (link.context.trace_id, link.context.span_id) == (rag.context.trace_id, rag.context.span_id)
-    assert late.start_time == late.end_time == STARTED + 2 * SECOND  # the trace gets no longer
 
 
 @pytest.mark.parametrize(("spans", "sampler"), [("answer", ParentBased(ALWAYS_ON)), ("scores", ALWAYS_ON)])

@@ -136,7 +136,9 @@ def test_how_many_documents_a_search_shows(telemetry, make_record, answer, shown
     search = Retrieval(name="search", query="q", started_ns=1, ended_ns=2, contexts=tuple(contexts))
     answer(telemetry.emitter(capture_content=shown), make_record(retrievals=(search,)))
 
-    attributes = telemetry.span("retrieval search").attributes
+    span = telemetry.span("retrieval search")
+    attributes = span.attributes
+    assert span.dropped_attributes == 0
     names = [name for name in attributes if name.startswith("retrieval.documents.")]
     assert len({name.split(".")[2] for name in names}) == documents
     assert {len(attributes[name]) for name in names if name.endswith("content")} == ({2000} if shown else set())

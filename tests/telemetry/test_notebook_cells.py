@@ -51,11 +51,3 @@ def test_scores_of_a_notebook_are_in_the_output_of_the_cell_that_asked():
     assert "What is two?" in second
     assert "What is two?" not in first
     assert (between.strip(), end.strip()) == ("other", "True")
-
-
-@pytest.mark.slow
-def test_scores_that_are_there_while_the_cell_runs_are_in_its_output_and_other_cells_have_none():
-    first, quiet = outputs_of(f"{SET_UP}\n{ASK.format('one')}\n{END}", "1 + 1")
-
-    assert "What is one?" in first
-    assert quiet == "2"

@@ -1,37 +1,51 @@
 from __future__ import annotations
 
 import os
+import threading
+from dataclasses import replace
 
 import pytest
 from forked import in_child
 from opentelemetry.metrics import NoOpMeterProvider
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace import SpanProcessor
 
+from ragspan.engine import ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import Score, ScoredRecord
+from ragspan.process import in_use
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.providers import flush_as_well
 
 SCORES = {"m": Score(value=0.5)}
+NO_SPAN = (
+    "There is no span to write scores on, and no judge is paid for any: no TracerProvider is set up. Call "
+    "ragspan.configure() at the start of the program, or set up OpenTelemetry; RAGSPAN_EMITTERS=console prints scores."
+)
+EARLY = "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
+OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
+TWICE = (
+    "Another instrumentation already traces these answers, so each appears twice. RAGSPAN_SPANS=scores, or "
+    "OTelEmitter(spans='scores'), adds the scores to the existing spans."
+)
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("option", "value", "allowed"),
     [
-        ("score_wait", -1),
-        ("score_wait", float("nan")),
-        ("spans", "all"),
-        ("capture_content", "false"),
-        ("meter_provider", "console"),
+        ("score_wait", -1, "a number of seconds, 0 or more"),
+        ("score_wait", float("nan"), "a number of seconds, 0 or more"),
+        ("spans", "all", "one of answer, scores"),
+        ("capture_content", "false", "True, False, 'spans' or 'events'"),
+        ("explanations", "no", "True or False"),
+        ("dimensions", "release", "at most five names of letters, digits and underscores, such as 'release,tenant'"),
+        *((f"{kind}_provider", "x", f"a provider, with a method get_{kind}, or None") for kind in ("tracer", "meter")),
     ],
 )
-def test_a_wrong_argument_is_named_with_its_value(option, value):
-    with pytest.raises(ConfigurationError, match=option) as caught:
+def test_a_wrong_argument_is_named_with_its_value(option, value, allowed):
+    with pytest.raises(ConfigurationError) as caught:
         OTelEmitter(**{option: value})
 
-    assert repr(value) in str(caught.value)
+    assert str(caught.value) == f"{option} is {value!r}, but should be {allowed}"
 
 
 class TestGlobalProviders:
@@ -58,9 +72,7 @@ class TestGlobalProviders:
         for number in range(10):
             answer(emitter, make_record(record_id=str(number)), SCORES)
 
-        (entry,) = caplog.records
-        assert entry.name == "ragspan"
-        assert "TracerProvider" in entry.getMessage()
+        assert caplog.messages == [NO_SPAN]
 
 
 class TestShutdown:
@@ -117,18 +129,65 @@ def test_all_providers_are_flushed_and_what_asked_to_be_flushed_as_well(results,
     emitter = OTelEmitter(tracer_provider=tracers, meter_provider=meters, logger_provider=loggers)
 
     assert emitter.flush(float("inf")) is is_flushed
-    assert [one.times for one in (tracers, meters, loggers, exporter)] == [1, 1, 1, 1]
-    assert [entry.getMessage() for entry in caplog.records] == logged
-
-
-def test_a_shutdown_flushes_what_has_ended(make_record):
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=3_600_000))
-    emitter = OTelEmitter(tracer_provider=provider)
-    emitter.start(make_record())
-
+    assert caplog.messages == logged
     emitter.shutdown(30)
+    assert [one.times for one in (tracers, meters, loggers, exporter)] == [2, 2, 2, 2]
 
-    assert exporter.get_finished_spans()
-    provider.shutdown()
+
+class Waits:
+    """A metric whose scores come when they may."""
+
+    name = "waits"
+
+    def __init__(self):
+        self.may = threading.Event()
+
+    def score(self, record):
+        return Score(value=float(self.may.wait(60)))
+
+
+@pytest.mark.parametrize(("exit_timeout", "scores"), [(60, [1.0]), (0.05, [])])
+def test_a_provider_that_ends_waits_for_the_scores_of_its_spans(telemetry, make_record, caplog, exit_timeout, scores):
+    metric, provider = Waits(), telemetry.tracer_provider
+    with ScoringEngine(metrics=[metric], emitters=[telemetry.emitter()], exit_timeout=exit_timeout) as engine:
+        engine.submit(make_record())
+        if scores:
+            metric.may.set()
+        provider.shutdown()
+        metric.may.set()
+        engine.submit(make_record())
+        assert engine.flush(60)
+
+    ended = [span for span in telemetry.spans if span.name.startswith("invoke")]
+    assert [span.attributes["ragspan.score.waits"] for span in ended] == scores
+    assert [one.getMessage() for one in caplog.records if one.name == "ragspan"] == [
+        *([] if scores else [EARLY]),
+        OVER,
+    ]
+
+
+class Refuses(SpanProcessor):
+    def on_start(self, span, parent_context=None):
+        if span.name.startswith("retrieval"):
+            raise ValueError("SECRET")
+
+
+def test_what_a_processor_of_the_applications_raises_costs_the_steps_and_not_the_answer(
+    telemetry, make_record, answer, caplog
+):
+    telemetry.tracer_provider.add_span_processor(Refuses())
+    answer(telemetry.emitter(), make_record(), SCORES)
+
+    assert [span.name for span in telemetry.spans] == ["invoke_workflow rivers"]
+    assert caplog.messages == ["the spans of an answer's steps could not be made: ValueError"]
+
+
+@pytest.mark.parametrize(("spans", "times"), [("answer", 1), ("scores", 0)])
+def test_answers_that_are_traced_already_are_said_once(
+    monkeypatch, telemetry, make_record, search, parent, caplog, spans, times
+):
+    monkeypatch.setattr(in_use, "said", set())
+    for _ in range(2):
+        telemetry.emitter(spans=spans).start(make_record(retrievals=(replace(search, span=parent),)))
+
+    assert caplog.messages == [TWICE] * times

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.judge_protocols import ClaimVerdict
-from ragspan.outcomes import Cause, NotApplicable, Score, ScoredRecord, ScreenScore
+from ragspan.outcomes import Cause, Score, ScoredRecord, ScreenScore
 from ragspan.usage import Usage
 
 
@@ -28,27 +28,6 @@ def test_the_cause_of_a_failing_answer_is_an_attribute_and_its_place_is_told_wit
     assert "SECRET" not in str(attributes)
 
 
-@pytest.mark.parametrize(
-    ("judge", "kind", "identifier"),
-    [("gpt", "LLM", "gpt"), ("overlap", "CODE", "overlap"), (None, "CODE", "ragspan")],
-)
-def test_each_score_has_an_openinference_copy(telemetry, make_record, answer, judge, kind, identifier):
-    outcomes = {
-        "first": NotApplicable(reason="no_claims"),
-        "second": Score(value=0.25, threshold=0.5, judge=judge, explanation="why"),
-    }
-    answer(telemetry.emitter(), make_record(), outcomes)
-
-    copies = {key: value for key, value in attributes_of(telemetry).items() if key.startswith("evaluations.")}
-    assert copies == {
-        "evaluations.0.evaluation.name": "second",
-        "evaluations.0.evaluation.score": 0.25,
-        "evaluations.0.evaluation.label": "fail",
-        "evaluations.0.evaluation.annotator_kind": kind,
-        "evaluations.0.evaluation.identifier": identifier,
-    }
-
-
 ASKED = Score(
     value=0.0,
     threshold=0.8,
@@ -56,20 +35,6 @@ ASKED = Score(
     screen=ScreenScore(value=0.4, label="fail", judge="overlap"),
     usage=Usage(requests=1),
 )
-
-
-def test_a_judge_that_is_asked_about_a_share_stands_beside_the_embedded_one(telemetry, make_record):
-    handle = telemetry.emitter().start(make_record())
-    others = {"n": Score(value=0.9, threshold=0.8, judge="overlap")}
-    handle.finish(ScoredRecord(record=make_record(), outcomes={"m": ASKED, **others}, asked="doubtful"))
-
-    attributes = attributes_of(telemetry)
-    assert attributes["ragspan.asked"] == "doubtful"
-    assert (attributes["ragspan.score.m"], attributes["ragspan.judge.m"]) == (0.0, "gpt")
-    assert (attributes["ragspan.screen.m"], attributes["ragspan.judge.n"]) == (0.4, "overlap")
-    assert "ragspan.screen.n" not in attributes
-    (event, _) = telemetry.events
-    assert (event.attributes["ragspan.asked"], event.attributes["ragspan.screen.m"]) == ("doubtful", 0.4)
 
 
 def test_the_histogram_has_the_scores_of_each_judge_by_themselves(telemetry, make_record):
@@ -89,12 +54,3 @@ def test_the_histogram_has_the_scores_of_each_judge_by_themselves(telemetry, mak
     assert found["gpt", "doubtful"] == (1, 0.0)
     assert found["overlap", None] == (2, pytest.approx(0.6))
     assert sum(point.count for point in telemetry.points("ragspan.score")) == 4
-
-
-def test_a_late_score_says_that_the_judge_was_asked(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(), {})
-    handle = telemetry.emitter().start(make_record())
-    handle.late(ScoredRecord(record=make_record(), outcomes={"m": ASKED}, late=True, asked="random"))
-
-    attributes = attributes_of(telemetry, "evaluation m")
-    assert (attributes["ragspan.asked"], attributes["ragspan.screen.m"]) == ("random", 0.4)

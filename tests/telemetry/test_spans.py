@@ -12,7 +12,6 @@ from ragspan import RetrievedContext
 from ragspan.engine.redaction import redacted
 from ragspan.messages import ErrorReport
 from ragspan.records import Reranking, SpanAnchor, ToolCall
-from ragspan.telemetry.values import well_formed
 
 STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000
 REPORT = ErrorReport(type="shop.NoStock", message="no Quezzle left")
@@ -74,22 +73,3 @@ def test_what_redact_makes_of_texts_is_what_spans_show(telemetry, make_record, a
     assert [name for name in names if name in shown] == []
     assert json.loads(masked.tool_calls[0].arguments) == {"what": "***"}
     assert (masked.tool_calls[0].call_id, masked.tool_calls[0].error.type) == ("call-1", "shop.NoStock")
-
-
-@pytest.mark.parametrize(("content", "number", "lengths"), [(False, 50, set()), (True, 30, {2000})])
-def test_many_documents_are_cut_in_number_and_length_and_evict_nothing(
-    telemetry, make_record, answer, search, content, number, lengths
-):
-    passages = tuple(RetrievedContext(text="x" * 5000, id=f"d{i}", score=1.0) for i in range(200))
-    record = make_record(retrievals=(replace(search, contexts=passages),))
-    answer(telemetry.emitter(capture_content=content), record)
-
-    span = telemetry.span("retrieval search")
-    assert len([name for name in span.attributes if name.endswith("document.id")]) == number
-    assert {len(value) for name, value in span.attributes.items() if name.endswith(".content")} == lengths
-    assert span.dropped_attributes == 0
-
-
-@pytest.mark.parametrize(("text", "formed"), [("\ud83d\ude00!", "\U0001f600!"), ("a\ud800b", "a\ufffdb")])
-def test_surrogates_become_the_character_that_they_make_or_are_replaced(text, formed):
-    assert well_formed(text) == formed

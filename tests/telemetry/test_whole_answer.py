@@ -1,6 +1,6 @@
-"""One answer with everything that there can be, as the spans that it becomes: `whole_answer.json` has them.
+"""One answer with everything that there can be, as the spans, events and values that it becomes: `whole_answer.json` has them.
 
-After a change that is meant: `python tests/telemetry/test_whole_answer.py`, and read the difference.
+After a change that is meant: `WRITE_RECORDS=1 python -m pytest` with this file, and read the difference.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ import json
 from pathlib import Path
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from whole_records import WholeRecords
 
 from ragspan import RagRecord, RetrievedContext
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.messages import ErrorReport, Message, ToolRequest
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, ScoredRecord, ScreenScore
 from ragspan.records import Generation, Reranking, Retrieval, SpanAnchor, ToolCall
-from ragspan.telemetry import OTelEmitter
 
-EXPECTED = Path(__file__).with_name("whole_answer.json")
+WHOLE = WholeRecords(Path(__file__).with_name("whole_answer.json"))
 STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000
 DOCUMENTS = (
     RetrievedContext(text="The Nile is 6650 km long.", id="doc-1", rank=0, score=0.9),
@@ -119,26 +117,29 @@ OUTCOMES = {
         judge="gpt",
         prompt_version="2",
         details={"spread": 0.1},
+        screen=ScreenScore(value=1, label="pass", judge="overlap"),
+        evidence=tuple(
+            ClaimVerdict(index=index, claim="It is 6650 km long.", verdict=verdict)
+            for index, verdict in enumerate(("supported", "unsupported", "unsure"))
+        ),
         causes=(Cause(kind="unsupported", claim="c"),),
     ),
     "completeness": Score(value=1, judge="overlap", fallback="budget_exhausted"),
     "context_adherence": NotApplicable(reason="no_claims", detail="SECRET"),
     "own": MetricFailure(error_type="timeout", message="SECRET"),
+    "unnamed": Score(value=0.5, details={"odd": 1}),
 }
 
 
-def spans_of(*, late=False, **options):
-    """The spans as data, with their parents' names."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    handle = OTelEmitter(tracer_provider=provider, dimensions=["release"], **options).start(RECORD)
+def told(telemetry, *, late=False, **options):
+    """What is sent, as data; spans with their parents' names."""
+    handle = telemetry.emitter(dimensions=["release"], **options).start(RECORD)
     facts = {"record": RECORD, "span": handle.span, "refusal": True, "language": "de", "durations": {"own": 1.5}}
-    handle.finish(ScoredRecord(outcomes={} if late else OUTCOMES, **facts))
+    handle.finish(ScoredRecord(outcomes={} if late else OUTCOMES, asked="doubtful", **facts))
     if late:
-        handle.late(ScoredRecord(outcomes=OUTCOMES, late=True, **facts))
-    names = {span.context.span_id: span.name for span in exporter.get_finished_spans()}
-    return {
+        handle.late(ScoredRecord(outcomes=OUTCOMES, asked="random", late=True, **facts))
+    names = {span.context.span_id: span.name for span in telemetry.spans}
+    spans = {
         span.name: {
             "parent": names.get(span.parent.span_id, f"{span.parent.span_id:x}"),
             "kind": span.kind.name,
@@ -148,30 +149,24 @@ def spans_of(*, late=False, **options):
             "events": [{event.name: dict(event.attributes)} for event in span.events],
             "links": [names[link.context.span_id] for link in span.links],
         }
-        for span in exporter.get_finished_spans()
+        for span in telemetry.spans
         if not late or span.name.startswith("evaluation")
     }
+    events = [{event.event_name: event.attributes, "on": names[event.span_id]} for event in telemetry.events]
+    values = [[point.sum, dict(point.attributes)] for point in telemetry.points("ragspan.score")]
+    return {"spans": spans, "events": events, "values": values}
 
 
 CASES = {
-    "with content": {"capture_content": True},
-    "without content": {"capture_content": False, "explanations": True},
-    "late scores": {"capture_content": True, "late": True},
+    "with content": {"capture_content": True, "explanations": None},
+    "without content": {"capture_content": False},
+    "late scores": {"capture_content": "events", "explanations": None, "late": True},
 }
 
 
-def as_json(value):
-    return json.loads(json.dumps(value))
-
-
 @pytest.mark.parametrize("case", CASES)
-def test_a_whole_answer_is_these_spans(case):
-    expected = json.loads(EXPECTED.read_text(encoding="utf-8"))[case]
+def test_a_whole_answer_is_this(telemetry, case):
+    known, found = WHOLE.told(case, json.loads(json.dumps(told(telemetry, **CASES[case]), default=dict)))
 
-    assert as_json(spans_of(**CASES[case])) == expected
-    assert "SECRET" not in json.dumps(expected)
-
-
-if __name__ == "__main__":
-    found = {case: spans_of(**options) for case, options in CASES.items()}
-    EXPECTED.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert found == known
+    assert "SECRET" not in json.dumps(known)

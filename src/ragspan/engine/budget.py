@@ -16,7 +16,6 @@ from ragspan.usage import Usage
 _MINUTE = 60.0  # seconds
 _DAY = 24 * 60 * 60.0
 _ROUNDING = 1e-9  # of sums of fractions
-_LEAST = Usage(requests=1, output_tokens=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,11 +87,6 @@ class Limit:
             self._since = None
         return self._level
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether it allows not even one request or token, or nothing of its dollars."""
-        return self.level <= 0 if self._rate is None else self.level < 1
-
     def will_allow(self, amount: float) -> bool:
         """Whether time adds enough. Of a day's amount it does not: that comes with another day."""
         return self._rate is not None and amount <= self._amount
@@ -130,12 +124,6 @@ class BudgetTracker(ReentrantCriticalSection):
                 rate = None if name == "usd_per_day" else limit / _MINUTE
                 self._limits[name] = Limit(limit, rate=rate, clock=clock), amount_of
 
-    @step
-    def spent(self) -> BudgetExhausted | None:
-        """The denial of any request at all, if a limit is spent."""
-        limits = self._limits.items()
-        return next((self._denial(name, _LEAST) for name, (limit, _) in limits if limit.is_spent), None)
-
     def reserve(self, expected: Usage, *, denials: list[BudgetExhausted] | None = None) -> Settle:
         """Set aside what a request is expected to take. A denial is noted, too, whatever a judge makes of the exception.
 
@@ -158,7 +146,7 @@ class BudgetTracker(ReentrantCriticalSection):
         """The denial of the first limit that does not allow it, in which case nothing is taken."""
         for name, (limit, amount) in self._limits.items():
             if not limit.allows(amount(expected)):
-                return self._denial(name, expected)
+                return BudgetExhausted(name, limit.will_allow(amount(expected)))
         for limit, amount in self._limits.values():
             limit.settle(0.0, amount(expected))
         return None
@@ -171,7 +159,3 @@ class BudgetTracker(ReentrantCriticalSection):
             used = replace(used, usd=expected.usd) if used.usd is None else used
             for limit, amount in self._limits.values():
                 limit.settle(amount(expected), amount(used))
-
-    def _denial(self, name: str, expected: Usage) -> BudgetExhausted:
-        limit, amount = self._limits[name]
-        return BudgetExhausted(name, limit.will_allow(amount(expected)))

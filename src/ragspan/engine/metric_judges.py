@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
@@ -17,16 +17,15 @@ _JUDGE = "judge"
 
 def spenders_of(metric: object) -> Iterator[Spender]:
     """The judges in a metric's fields whose requests cost money."""
-    return (value for value in _values_of(metric) if isinstance(value, Spender) and not isinstance(value, type))
+    return (value for _, value in _values_of(metric) if isinstance(value, Spender) and not isinstance(value, type))
 
 
 def are_cpu_bound(metric: object) -> list[bool | None]:
     """Whether each judge of a metric is `cpu_bound`, see `Judge`; None for a judge that does not say."""
-    own = _judges_in(getattr(metric, _JUDGE, None))
     said = [
         getattr(value, "cpu_bound", None)
-        for value in _values_of(metric)
-        if value is not None and (any(value is one for one in own) or hasattr(value, "verify_claims"))
+        for name, value in _values_of(metric)
+        if value is not None and (name == _JUDGE or hasattr(value, "verify_claims"))
     ]
     return [answer if isinstance(answer, bool) else None for answer in said]
 
@@ -50,14 +49,11 @@ def screens_of(metrics: Iterable[Metric]) -> dict[str, Metric | None]:
     return {metric.name: with_embedded_judge(metric) for metric in asking}
 
 
-def _values_of(metric: object) -> Iterator[object]:
-    """What is in a metric's fields; of a jury its judges."""
-    values = (getattr(metric, name, None) for name in _fields_of(metric) or [_JUDGE])
-    return (one for value in values for one in _judges_in(value))
-
-
-def _judges_in(value: object) -> Sequence[object]:
-    return value.judges if isinstance(value, Jury) else [value]
+def _values_of(metric: object) -> Iterator[tuple[str, object]]:
+    """What is in a metric's fields, with their names; of a jury its judges."""
+    for name in _fields_of(metric) or [_JUDGE]:
+        value = getattr(metric, name, None)
+        yield from ((name, one) for one in (value.judges if isinstance(value, Jury) else [value]))
 
 
 def _fields_of(metric: object) -> list[str]:

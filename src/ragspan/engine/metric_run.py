@@ -171,12 +171,10 @@ class MetricRun:
         """Score, once more after each pause for a minute's budget. Where the budget denies a request, the fallback takes over."""
         parts, record = self.runner.parts, self._group.record
         while True:
-            denial = parts.budget.spent() if parts.budget is not None and self.runner.is_paid else None
-            if denial is None:
-                outcome = await outcome_of(self.runner.own, record)
-                if isinstance(outcome, MetricFailure) and self.outcome is None and denials:
-                    denial = denials[-1]
-                    denials.clear()
+            outcome = await outcome_of(self.runner.own, record)
+            is_denied = isinstance(outcome, MetricFailure) and self.outcome is None and denials
+            denial = denials[-1] if is_denied else None
+            denials.clear()
             if denial is None or not denial.outage or not parts.options.waits_for_budget:
                 break
             self.has_waited = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,12 +99,6 @@ class Options(ProcessorOptions):
             return NOT_MET
         rate = self.sample_rate if when is None else when.rates.get(metric, self.sample_rate)
         return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
-
-    @property
-    def score_wait(self) -> float | None:
-        """The longest, in seconds, that any of the emitters waits; None where that is longer than a metric may take, or there are none."""
-        longest = max((emitter.score_wait for emitter in self.emitters), default=math.inf)
-        return longest if longest < self.metric_timeout else None
 
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:

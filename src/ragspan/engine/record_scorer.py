@@ -42,6 +42,9 @@ class RecordScorer:
         self._self_metrics = self_metrics
         self._options = options
         self._is_closed = False
+        longest = max((emitter.score_wait for emitter in options.emitters), default=options.metric_timeout)
+        self._waits = (longest, None) if longest < options.metric_timeout else (None,)
+        """Seconds for the scores that are emitted together, and those for the late ones; None waits for all."""
         self.helper = HelperClient(log) if options.judging == "helper" else None
         self._emission = EmitterGroup(options.emitters, log)
         parts = self._parts = RunnerParts(
@@ -83,7 +86,7 @@ class RecordScorer:
         give_turn()
         try:
             asked = await self._start(item, handle, group, runs)
-            for wait in (self._options.score_wait, None):
+            for wait in self._waits:
                 if not item.is_out:
                     await group.wait(wait)
                 if not item.is_out and (runs or result is None):  # else a shutdown has dropped it, or all is out

@@ -38,7 +38,6 @@ _MOST_CELLS = 100  # that are remembered
 _WAITING = Text(
     "ragspan: scores appear here when they come; ragspan.default_engine().flush(30) waits for them", style="dim"
 )
-_PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,7 +73,7 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
             self._cells.show(card, asked_at_ns=scored.record.started_ns)
             return
         with contextlib.suppress(OSError, ValueError):
-            console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
+            console = Console(file=file, highlight=False)
             with console.capture() as captured:  # Rich ends the program when it writes to a closed pipe
                 console.print(card, soft_wrap=True)
             file.write(captured.get())

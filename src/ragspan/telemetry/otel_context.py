@@ -102,6 +102,5 @@ def is_suppressed(current: Context | None = None) -> bool:
 
     A handler asks this to ignore a judge's and an emitter's calls of a framework. `current` is the context, if it is known.
     """
-    if current is None:
-        current = otel_context.get_current()
+    current = otel_context.get_current() if current is None else current
     return bool(current.get(_KEY) or current.get(_PLAIN_KEY) or current.get(_WORKER_KEY))

@@ -94,7 +94,7 @@ class OTelEmitter(ContentPolicy):
             explicit_bucket_boundaries_advisory=_SCORE_BUCKETS,
         )
         self.log = ThrottledLog()
-        self._engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
         self._forget()
         watch_forks(self, OTelEmitter._forget)
 
@@ -102,10 +102,6 @@ class OTelEmitter(ContentPolicy):
         """In the child of a fork: the parent ends the spans that it had."""
         self.unfinished: dict[_AnswerSpan, Span] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
-
-    def exports_spans(self) -> bool:
-        """Whether somebody gets the spans; from now on their provider waits for our engines before it ends."""
-        return exports_spans(self.providers[0], self._engines, self.log)
 
     @property
     def providers(self) -> tuple[TracerProvider, MeterProvider, LoggerProvider]:
@@ -118,15 +114,15 @@ class OTelEmitter(ContentPolicy):
 
     def is_used_by(self, engine: Engine) -> None:
         """Have this engine finish its work before the provider of spans is shut down."""
-        self._engines.add(engine)
-        self.exports_spans()
+        self.engines.add(engine)
+        exports_spans(self.providers[0], self.engines, self.log)
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
 
         With `spans="scores"` no span is started for an answer that ran under one: that one is the answer's.
         """
-        self.exports_spans()  # the global provider may have been set since
+        exports_spans(self.providers[0], self.engines, self.log)  # the global provider may have been set since
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent)
         if any(retrieval.span for retrieval in record.retrievals):
@@ -201,9 +197,9 @@ class _AnswerSpan:
     @property
     def holds_scores(self) -> bool:
         """Whether outcomes would get anywhere."""
-        emitter = self.emitter
-        has_span = self.span is not None and self.span.sampled and emitter.exports_spans()
-        return has_span or any(map(is_read, emitter.providers[1:]))
+        emitter, (tracers, *others) = self.emitter, self.emitter.providers
+        has_span = self.span is not None and self.span.sampled
+        return (has_span and exports_spans(tracers, emitter.engines, emitter.log)) or any(map(is_read, others))
 
     def finish(self, scored: ScoredRecord) -> None:
         emitter = self.emitter

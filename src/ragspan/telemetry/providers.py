@@ -302,13 +302,13 @@ def exports_spans(provider: Any, engines: Iterable[Engine], log: ThrottledLog) -
     if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
         return False
     sdk, end = sys.modules.get("opentelemetry.sdk.trace"), None
-    every = getattr(provider, "_active_span_processor", None)
+    every: Any = getattr(provider, "_active_span_processor", None)
     if sdk is not None and isinstance(provider, sdk.TracerProvider):
         end = in_use.provider_ends.get(provider)
         if end is None:
             end = in_use.provider_ends.setdefault(provider, ProviderEnd())
             # Before the exporting processors: the SDK shuts them down in their order, and has no other way to come first.
-            if every is not None and isinstance(getattr(every, "_span_processors", None), tuple):
+            if isinstance(getattr(every, "_span_processors", None), tuple):
                 with every._lock:  # noqa: SLF001
                     every._span_processors = (end, *every._span_processors)  # noqa: SLF001
             else:

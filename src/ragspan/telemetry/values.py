@@ -39,12 +39,11 @@ def bounded(text: str, limit: int) -> str:
 
 def well_formed(text: str) -> str:
     """`text` with U+FFFD for what UTF-8 or a database cannot hold: lone surrogates and NUL."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            # Through UTF-16, because two surrogates may be one character.
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Through UTF-16, because two surrogates may be one character.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", "\ufffd")
 
 
@@ -55,8 +54,6 @@ def legible(text: str) -> str:
 
 def clean_name(text: str, limit: int = MAX_NAME_CHARS) -> str:
     """`text` in at most `limit` characters, well formed."""
-    if len(text) <= limit and text.isascii() and "\0" not in text:
-        return text
     return well_formed(bounded(text, limit))
 
 
@@ -67,11 +64,7 @@ def error_type(kind: str | None) -> str:
 
 def encodable(attributes: Attributes) -> dict[str, AttributeValue]:
     """The attributes that can be exported, converted where necessary; None, NaN and other objects are left out."""
-    return {
-        name: value
-        for name, raw in attributes.items()
-        if raw is not None and (value := _encodable_value(raw)) is not None
-    }
+    return {name: value for name, raw in attributes.items() if (value := _encodable_value(raw)) is not None}
 
 
 def _encodable_value(value: object) -> AttributeValue | None:

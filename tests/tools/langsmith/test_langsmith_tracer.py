@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import langsmith
 import pytest
 from langchain_core.documents import Document
@@ -50,7 +48,7 @@ def test_scores_are_on_the_run_of_langsmiths_tracer_without_any_span(server, mon
 def test_variables_alone_bring_runs_and_scores_of_a_program_there(server, backend):
     variables = {**backend.variables(server.url), "LANGSMITH_TRACING": "true", "RAGSPAN_EMITTERS": "langsmith"}
 
-    done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, server, APPLICATION, json.dumps([{}]))
+    done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, server, APPLICATION, "{}")
 
     assert (done.returncode, done.stderr) == (0, "")
     (root,) = [run for run in server.posted if run["name"] == "payments"]

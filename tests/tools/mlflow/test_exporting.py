@@ -81,4 +81,4 @@ def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog, ex
     exporter = MLflowSpanExporter(tracking_uri=mlflow.url, timeout=1.0, experiment=experiment).inner
 
     assert exporter.export([]) is SpanExportResult.FAILURE
-    assert f"experiment of the spans was not found: {reason}" in caplog.text
+    assert f"mlflow: the experiment of the spans was not found: {reason}" in caplog.messages

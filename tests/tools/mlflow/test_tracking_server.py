@@ -38,9 +38,17 @@ def test_credentials_are_those_of_the_address_or_else_of_the_environment_and_sho
     assert "Basic" not in repr(given)
 
 
+NO_ADDRESS = (
+    "tracking_uri (files, databases and Databricks profiles do not work: start `mlflow server`) should be an address such as "
+    "http://host:port"
+)
+NO_SERVER = "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
+
+
 @pytest.mark.parametrize(
     "uri", ["databricks://profile", "sqlite:///mlflow.db", "mlruns", "http://", "http://h:port", "http://[::1", None]
 )
 def test_only_a_server_will_do(uri):
-    with pytest.raises(ConfigurationError, match="http://"):
+    with pytest.raises(ConfigurationError) as refused:
         tracking_server(uri)
+    assert str(refused.value) == (NO_ADDRESS if uri else NO_SERVER)

@@ -42,7 +42,7 @@ def test_what_is_left_at_the_end_is_left_with_phoenix_until_its_span_comes(phoen
 
 @pytest.mark.slow
 def test_its_address_alone_brings_spans_and_annotations_there(phoenix):
-    configured = json.dumps([{"phoenix": phoenix.url, "capture_content": True}])
+    configured = json.dumps({"phoenix": phoenix.url, "capture_content": True})
 
     done = run_with({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, phoenix, APPLICATION, configured)
 

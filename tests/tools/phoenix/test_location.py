@@ -53,13 +53,8 @@ def test_headers_and_key_are_those_that_were_given_or_else_the_environments(loca
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("PHOENIX_ENDPOINT", "phoenix.test"),
-        ("PHOENIX_COLLECTOR_ENDPOINT", "ftp://user:password@phoenix.test"),
-    ],
+    [("PHOENIX_ENDPOINT", "phoenix.test"), ("PHOENIX_COLLECTOR_ENDPOINT", "ftp://user:password@phoenix.test")],
 )
 def test_an_address_that_is_none_is_named_and_not_shown(locate_in, name, value):
-    with pytest.raises(ConfigurationError, match=f"^{name} should be an address") as raised:
+    with pytest.raises(ConfigurationError, match=f"^{name} should be an address such as http://host:port$"):
         locate_in({name: value})
-
-    assert value not in str(raised.value)

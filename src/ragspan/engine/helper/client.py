@@ -134,8 +134,7 @@ class HelperClient:
             if self._cannot_start:
                 return False
             await asyncio.sleep(wait)
-        if self._start is None:
-            self._start = asyncio.get_running_loop().create_task(self._start_helper())
+        self._start = self._start or asyncio.get_running_loop().create_task(self._start_helper())
         return await asyncio.shield(self._start)
 
     def _send(self, question: Message) -> asyncio.Queue[Message | None]:
