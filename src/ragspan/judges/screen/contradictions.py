@@ -85,7 +85,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     for other in with_turns(facts.clauses) if "than" not in claim.facts.keys or "than" not in facts.keys else ():
         if not (other.own or other.negations):
             continue
-        # "Prohibited" beside "permitted" denies once, and "excluded from" as it is.
+        # "Prohibited" beside "permitted" denies once, "excluded from" as it is; "prohibited without" frees what is with it.
         denied = {claim.facts.keys[at] for at in clause.negations}.union(facts.keys[at] for at in other.negations)
         opposed, shared = [], 0.0
         for word in words:
