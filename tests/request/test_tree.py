@@ -193,7 +193,7 @@ def test_what_ended_a_request(status, errors):
 )
 def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, question):
     for kind in (SearchStep, Step, ToolStep):
-        asks(inputs, question, kind)
+        assert_question(inputs, question, kind)
 
 
 @pytest.mark.parametrize(
@@ -207,10 +207,10 @@ def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, q
 )
 def test_a_conversation_that_ends_with_its_model_and_instructions_are_no_question(inputs):
     """Nothing was searched with, so names alone decide."""
-    asks(inputs, QUESTION)
+    assert_question(inputs, QUESTION)
 
 
-def asks(inputs, question, kind=None):
+def assert_question(inputs, question, kind=None):
     program = Program(inputs)
     if kind is not None:
         given = {"k": 2, "query": QUESTION} if kind is ToolStep else QUESTION

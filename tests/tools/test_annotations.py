@@ -96,6 +96,14 @@ def test_a_score_says_all_that_is_known_of_it(annotations):
     )
 
 
+def test_a_user_is_quoted_where_a_variable_allows_it(annotations, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "true")
+
+    (one,) = annotations({"faithfulness": Score(value=0.5, explanation="Zanzifer said so.")})
+
+    assert one.explanation == "Zanzifer said so."
+
+
 def test_explanations_are_cut_and_made_sound(annotations):
     score = Score(value=1.0, explanation="ab\0\ud800" + "c" * 2000)
 

@@ -172,8 +172,8 @@ class MetricRun:
         parts, record = self.runner.parts, self._group.record
         while True:
             outcome = await outcome_of(self.runner.own, record)
-            is_denied = isinstance(outcome, MetricFailure) and self.outcome is None and denials
-            denial = denials[-1] if is_denied else None
+            has_failed = isinstance(outcome, MetricFailure) and self.outcome is None
+            denial = denials[-1] if has_failed and denials else None
             denials.clear()
             if denial is None or not denial.outage or not parts.options.waits_for_budget:
                 break

@@ -95,6 +95,7 @@ class OTelEmitter(ContentPolicy):
         )
         self.log = ThrottledLog()
         self.engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        """Those that finish their work before the provider of spans is shut down."""
         self._forget()
         watch_forks(self, OTelEmitter._forget)
 

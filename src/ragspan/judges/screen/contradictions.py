@@ -80,12 +80,13 @@ def find_opposition(claim: Claim) -> Finding | None:
 
 def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
     facts, opposites = near.facts, english().opposites
+    lifts = bool({"unless", "without"}.intersection(facts.keys).difference(claim.facts.keys))  # a prohibition
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     # Not the exchanged sides of comparisons.
     for other in with_turns(facts.clauses) if "than" not in claim.facts.keys or "than" not in facts.keys else ():
         if not (other.own or other.negations):
             continue
-        # "Prohibited" beside "permitted" denies once, "excluded from" as it is; "prohibited without" frees what is with it.
+        # "Prohibited" beside "permitted" denies once, "excluded from" as it is; "prohibited without" allows what is with it.
         denied = {claim.facts.keys[at] for at in clause.negations}.union(facts.keys[at] for at in other.negations)
         opposed, shared = [], 0.0
         for word in words:
@@ -98,8 +99,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
             elif word in other.inherited and word not in denied:
                 shared += _INHERITED
         rest = max(1, len(words) - len(opposed))
-        frees = bool({"unless", "without"}.intersection(facts.keys).difference(claim.facts.keys))
-        turns = bool(clause.negations) + bool(other.negations) + sum(frees or denied.isdisjoint(one) for one in opposed)
+        turns = bool(clause.negations) + bool(other.negations) + sum(lifts or denied.isdisjoint(one) for one in opposed)
         paired = frozenset(word for pair in opposed for word in pair)
         is_clear = _holds_denied(claim.facts, clause, other, paired) and _holds_denied(facts, other, clause, paired)
         yield _Match(shared + len(opposed), turns % 2 == 1, shared / rest, other, near, opposed, is_clear)
