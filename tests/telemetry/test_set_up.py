@@ -89,7 +89,7 @@ def test_an_answers_span_goes_there_once_however_often_it_is_set_up_and_where_th
     first, second = (set_up(variables={variable: otlp_listener.url}, **given) for _ in range(2))
     ask()
 
-    assert second.flush()
+    assert second.flush(60)
     assert trace.get_tracer_provider().force_flush()
     assert [span.name for span in telemetry.spans] == ["invoke_workflow answer"] * here
     assert [span.name for span in otlp_listener.spans] == ["invoke_workflow answer"] * there

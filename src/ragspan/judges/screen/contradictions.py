@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
 from ragspan.judges.screen.facts import Clause, Facts, english, is_past, tells
+from ragspan.text.keys import is_number
 from ragspan.text.vocabulary import word_set
 from ragspan.turns import with_turns
 
@@ -17,10 +18,9 @@ _ENOUGH, _NEARLY_ALL, _SURER = 0.55, 0.85, 0.15
 more where only a negation differs."""
 _ALIKE, _MOST_ALIKE = 0.5, 0.7
 """The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
-_DENIED = 2  # words behind a negation that it is about
-_LONGEST, _REACH = 10, 8
-"""Content words of a claim whose roles are looked at, and words beside "before" or "than" that are."""
-_PIVOTS = {"before": "before after then", "after": "after before then", "than": "than", "to": "to"}
+_DENIED, _LONGEST, _REACH = 2, 10, 8
+"""Words behind a negation that it is about, content words of a claim whose roles are looked at, and words beside "before" that are."""
+_PIVOTS = {"before": "before after then >", "after": "after before then <", "than": "than", "to": "to"}
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(
@@ -90,6 +90,8 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
         denied = {claim.facts.keys[at] for at in clause.negations}.union(facts.keys[at] for at in other.negations)
         opposed, shared = [], 0.0
         for word in words:
+            if word in "<>" and not any(is_number(key) and key in facts.keys for key in claim.facts.keys):
+                continue  # "under 2 kg" beside "over 5 kg"
             if word in other.own:
                 shared += 1
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
@@ -141,11 +143,8 @@ def find_exchange(claim: Claim) -> Finding | None:
             continue
         for near, theirs in held:
             exchanged = ours.agent & theirs.patient and ours.patient & theirs.agent
-            replaced = (
-                abs(len(ours.agent) - len(theirs.agent)) <= 1
-                and len(ours.patient & theirs.patient) >= max(1, _ALIKE * len(ours.patient))
-                and ours.named == theirs.named
-            )
+            is_other = abs(len(ours.agent) - len(theirs.agent)) <= 1 and ours.named == theirs.named
+            replaced = is_other and len(ours.patient & theirs.patient) >= max(1, _ALIKE * len(ours.patient))
             if near.share >= _ALIKE and ours.denied == theirs.denied and (exchanged or replaced):
                 return _beside("role", claim, near)
     return None
@@ -153,7 +152,7 @@ def find_exchange(claim: Claim) -> Finding | None:
 
 def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
     """The verbs of a sentence that somebody does; of one word only, if it is given."""
-    auxiliaries, keys, content = english().auxiliaries, facts.keys, facts.content
+    auxiliaries, keys, content = english().auxiliaries, facts.keys, facts.content.difference("<>")
     for at, word in enumerate(keys):
         if (verb and word != verb) or not at or word not in content:
             continue
@@ -216,4 +215,4 @@ def _sides(facts: Facts, pivot: str) -> tuple[frozenset[str], frozenset[str]]:
         end = min((place for place in facts.pauses if place), default=len(facts.keys))
         before, after = facts.keys[end : end + _REACH], facts.keys[1:end]
     sides = frozenset(filter(tells, before)), frozenset(filter(tells, after))
-    return sides[::-1] if pivot == "after" else sides
+    return sides[::-1] if pivot in {"after", ">"} else sides

@@ -16,11 +16,12 @@ from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import pairs_of, rows_of, word_set, words_of
 
 _MOST_WORDS = 120  # words of a sentence that are compared
-_NEAR, _SOON = 7, 4
-"""A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
-_NOUNS = 3
+_NEAR, _SOON, _NOUNS = 7, 4, 3
+"""A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`. `_NOUNS` are counted."""
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
-_INCLUDING = frozenset({"include", "includes", "included", "including"})
+_SAME = {"include": "includes included including", "<": "under below before until", ">": "over above after since"}
+_FORMS = {word: form for form, words in _SAME.items() for word in words.split()}
+"""What some keys are compared by: limits of a number by their side."""
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
@@ -29,8 +30,7 @@ _ABOUT = word_set("about around almost nearly approximately roughly circa ca som
 _FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
-_LARGE = 1e6
-_POUND = 453.6  # grams
+_LARGE, _POUND = 1e6, 453.6  # grams
 _COINS = ({"cents", "euros"}, {"cents", "dollars"}, {"pence", "pounds sterling"}, {"pounds sterling", "grams"})
 _CODES = frozenset({"EUR", "USD", "GBP", "CHF"})
 _SYMBOLS = frozenset({"%", "h", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
@@ -130,7 +130,7 @@ class Facts:
         self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         keys = sentence.keys[skipped:_MOST_WORDS]
-        self.keys = keys if _INCLUDING.isdisjoint(keys) else tuple(map(compared, keys))
+        self.keys = keys if _FORMS.keys().isdisjoint(keys) else tuple(map(compared, keys, (*keys[1:], "")))
         is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)  # "not without"
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before
@@ -297,9 +297,10 @@ def same(one: Quantity, other: Quantity) -> bool:
     return math.isclose(one.value, other.value, rel_tol=_ROUGHLY if one.about or other.about else near)
 
 
-def compared(word: str) -> str:
-    """What a key is compared by: "includes" by "include"."""
-    return "include" if word in _INCLUDING else word
+def compared(word: str, after: str = "") -> str:
+    """What a key is compared by, before another one."""
+    form = _FORMS.get(word, word)
+    return word if form in "<>" and not (is_number(after) or after in _CURRENCIES or after in english().dated) else form
 
 
 def tells(word: str) -> bool:
