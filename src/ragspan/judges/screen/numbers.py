@@ -18,9 +18,9 @@ _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itse
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0}
 """Of which a price or an amount is computed for another."""
+_SMALL, _ROUNDING, _WHOLE = 10, 1e-6, 100.0
 _FACTORS = {"twice": 2.0, "radius": 2.0, "diamet": 2.0, "0.5": 0.5}
-_SMALL, _ROUNDING = 10, 1e-6
-_WHOLE = 100.0  # per cent
+_SHARES = {**_FACTORS, "third": 3.0, "quarter": 4.0, "%": _WHOLE}  # factors of what is said in per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
@@ -162,12 +162,12 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     places = dict.fromkeys(at + step for step in (0, -1, 1) for at in claim.resting[:_SENTENCES_NEAR])
     held = [key for place in places for keys in claim.index.sentences[place : place + 1] for key in keys]
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
-    is_share = "%" in claim.keys
-    factors += [number for word, number in _FACTORS.items() if word in claim.keys or word in held] + [_WHOLE] * is_share
+    known = _SHARES if "%" in claim.keys else _FACTORS
+    factors += [number for word, number in known.items() if word in claim.keys or word in held]
     own = _values([*claim.keys, *claim.response.question, *claim.response.before])
     mine = [*own, *factors][:_MOST_OPERANDS]
     others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
-    follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
+    follow = [key for key in absent if _follows(float(key), mine, others, is_share=known is _SHARES)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
