@@ -21,7 +21,6 @@ _ENOUGH, _MOST = 0.6, 0.75
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
 _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
 _HOURS = re.compile(r"(?<![\d:.])(\d{1,2}) ?[-\u2013] ?(\d{1,2})(?![\d:]|\.\d)")  # "Sat 10-14"
-_SHORT = 2  # digits of a year without its century
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
 
@@ -106,7 +105,7 @@ class Claim:
         places = filter(self.index.sentences.__getitem__, self.resting)  # none between contexts
         keys, known = {place: self.index.sentences[place] for place in places}, english()
         for number in (one for one in numbers if f"{one}s" in self.sentence.text):  # "the 1980s", "the 80s"
-            century, is_whole = number[:-_SHORT], number.endswith("00")
+            century, is_whole = number[:-2], number.endswith("00")
             has_century = century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]
             years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
             if has_century or any(one.startswith(century) and (is_whole or one[2] == number[-2:-1]) for one in years):

@@ -159,7 +159,8 @@ def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
         # A verb by its form, and by what is before and after it.
         written, before, after = facts.words[at], keys[at - 1], "".join(keys[at + 1 : at + 2])
         follows = before in auxiliaries or before in content
-        follows = follows and (after in _DETERMINERS or (written.endswith("s") and after in content))
+        has_form = written.endswith("s") or before in auxiliaries - _BEING
+        follows = follows and (after in _DETERMINERS or (has_form and after in content))
         is_verb = (is_past(written) or follows) and before not in _DETERMINERS - {"to"} and after not in auxiliaries
         if written[0].isupper() or not is_verb:
             continue
