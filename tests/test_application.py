@@ -71,6 +71,7 @@ def test_what_a_program_raises_is_shown_as_python_shows_it(tmp_path):
         ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
         ({"budget": 5}, "budget is 5, but should be a Budget"),
         ({"judge_when": "x: 0.5"}, "a metric in judge_when is 'x', but should be one of"),
+        *(({one: "host:1"}, f"{one}= of configure .*should be an address") for one in ("phoenix", "mlflow")),
         ({"unknown_contexts": "no"}, "unknown_contexts is 'no', but should be one of skip, prompt"),
     ],
 )

@@ -57,7 +57,10 @@ class WholeRecords:
 
     def told(self, name: str, found: Any) -> tuple[Any, Any]:
         """The same of anything that JSON can hold."""
+        print("after a change that is meant, run this file with WRITE_RECORDS=1, and read the difference")  # noqa: T201
         if os.environ.get("WRITE_RECORDS"):
+            if "PYTEST_XDIST_WORKER" in os.environ:
+                pytest.fail("processes would overwrite what others write: leave out -n")
             self.known |= {"release": self._release, name: found}
             lines = (
                 f"{json.dumps(each)}: {json.dumps(self.known[each], ensure_ascii=False)}" for each in sorted(self.known)

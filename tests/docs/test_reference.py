@@ -75,6 +75,15 @@ def test_every_page_is_in_the_navigation():
     assert [page for page in pages if f"'{page}'" not in navigation] == []
 
 
+def test_the_files_that_contributors_are_sent_to_exist():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    folders = ("src", "tests", "integrations", "benchmarks")
+    files = [f"/{name_of(file)}" for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    named = re.findall(r"`([\w./]+\.py)`", page)
+
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
 def test_generated_parts_of_pages_are_what_the_code_says():
     generator = runpy.run_path(str(ROOT / ".ci" / "pages.py"))
     stale = [str(page.relative_to(ROOT)) for page, text, made in generator["pages"]() if text != made]
@@ -87,14 +96,8 @@ def test_the_readme_is_short():
 
 
 def test_the_documented_options_are_those_of_a_provider():
-    page = (
-        (ROOT / "docs" / "reference" / "providers.md")
-        .read_text(encoding="utf-8")
-        .partition("## Options")[2]
-        .partition("\n## ")[0]
-    )
-    documented = {
-        name for row in re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
-    }
+    page = (ROOT / "docs" / "reference" / "providers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?`) \|", page.partition("## Options")[2].partition("\n## ")[0], re.MULTILINE)
+    documented = set(re.findall(r"`(\w+)`", "\n".join(rows)))
 
     assert documented == set(inspect.signature(OpenAIJudge).parameters) - {"model", "provider", "client"}

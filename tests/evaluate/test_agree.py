@@ -102,10 +102,12 @@ def test_a_table_without_labels_that_can_be_read_is_an_error(run, table, cell, o
     assert (done.exit_code, message in done.output) == (2, True)
 
 
-def test_ten_rows_that_are_skipped_are_all_named(run, table):
-    done = run(table(lambda number, is_right: "perhaps" if number < 10 else people(number, is_right=is_right)))
+@pytest.mark.parametrize(("bad", "rest"), [(10, None), (11, "... and 1 more row"), (12, "... and 2 more rows")])
+def test_ten_rows_that_are_skipped_are_named_and_the_rest_counted(run, table, bad, rest):
+    done = run(table(lambda number, is_right: "perhaps" if number < bad else people(number, is_right=is_right)))
 
-    assert (done.stderr.count("skipped row "), "more rows" in done.stderr) == (10, False)
+    assert done.stderr.count("skipped row ") == 10
+    assert next((line for line in done.stderr.splitlines() if line.startswith("...")), None) == rest
 
 
 def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp_path):

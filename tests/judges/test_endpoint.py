@@ -56,6 +56,15 @@ def text_by(judge):
     return completion.text
 
 
+@pytest.mark.parametrize(("status", "asked"), [*((one, 3) for one in (408, 409, 429, 500, 503)), (400, 1), (401, 1)])
+def test_what_may_pass_is_asked_again_as_often_as_max_retries_says(endpoint, status, asked):
+    endpoint.status, endpoint.headers = status, {"retry-after-ms": "1"}
+    with pytest.raises(JudgeError, match=f"HTTP {status}"):
+        ask(endpoint, max_retries=2)
+
+    assert len(endpoint.asked) == asked
+
+
 def test_no_byte_of_the_texts_follows_a_redirect(endpoint):
     with Endpoint() as other:
         endpoint.status, endpoint.headers = 307, {"Location": f"http://localhost:{other.port}/v1/x"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import MetricFailure
 
@@ -49,22 +51,15 @@ async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(f
     assert kinds == ["json_schema", "json_object", "json_schema"]
 
 
-async def test_nothing_is_guessed_over_a_refusal_that_names_no_parameter(fake_openai, openai_judge, super_bowl):
-    refuses(fake_openai, 400, "Bad request", unless=lambda _: False)
+@pytest.mark.parametrize(
+    ("message", "sent"),
+    [("Bad request", {}), ("provider: data_collection is not supported", {"provider": {"data_collection": "deny"}})],
+)
+async def test_a_refusal_is_final_that_names_nothing_or_what_a_user_sends(
+    fake_openai, openai_judge, super_bowl, message, sent
+):
+    refuses(fake_openai, 400, message, unless=lambda _: False)
 
-    outcome = await ContextAdherence(openai_judge()).score(super_bowl)
+    outcome = await ContextAdherence(openai_judge(extra_body=sent)).score(super_bowl)
 
-    assert isinstance(outcome, MetricFailure)
-    assert "Bad request" in outcome.message
-    assert len(fake_openai.requests) == 1
-
-
-async def test_what_a_user_sends_besides_is_never_left_out(fake_openai, openai_judge, super_bowl):
-    refuses(fake_openai, 400, "provider: data_collection is not supported", unless=lambda _: False)
-
-    outcome = await ContextAdherence(openai_judge(extra_body={"provider": {"data_collection": "deny"}})).score(
-        super_bowl
-    )
-
-    assert "data_collection" in outcome.message
-    assert len(fake_openai.requests) == 1
+    assert (type(outcome), message in outcome.message, len(fake_openai.requests)) == (MetricFailure, True, 1)

@@ -17,7 +17,7 @@ import msgspec
 from ragspan.arguments import counted
 from ragspan.config import settings_with
 from ragspan.engine.metric_outcome import about_response
-from ragspan.evaluate.evaluation import Evaluation, headline, parts, print_parts, text_table
+from ragspan.evaluate.evaluation import Evaluation, bad_row_lines, headline, parts, print_parts, text_table
 from ragspan.evaluate.gates import KINDS, check_gates, parse_gates
 from ragspan.evaluate.label_agreement import CLOSE, MEASURES, agreement
 from ragspan.evaluate.report import compare, write_report
@@ -30,7 +30,6 @@ from ragspan.records import RagRecord
 from ragspan.telemetry.emitter_protocols import Emitter, emitter_class
 
 _NOT_MET, _INTERRUPTED = 1, 130
-_BAD_ROWS_SHOWN = 10
 _SENT_AT_ONCE, _SENDING = 500, 30.0  # rows, and seconds for them
 _SAME = ("question_column", "contexts_column", "answer_column", "label_column", "judge", "limit")
 """Options of the commands that are arguments of `evaluate`."""
@@ -78,7 +77,6 @@ def _evaluate_table(options: Namespace) -> int:
         by=options.by or (),
         progress=True,
     )
-    _tell_bad_rows(evaluation)
     is_sent = emitter is None or _send(evaluation, emitter, options.source)
     results = check_gates(evaluation, gates, min_scored=options.min_scored)
     print_parts(parts(evaluation, with_worst=True))
@@ -147,7 +145,7 @@ def agree_with_labels(options: Namespace) -> int:
     metrics = measures if options.metrics is None else options.metrics
     columns = {name: getattr(options, name) for name in _SAME if name in options}
     evaluation = evaluate(options.data, metrics, **columns, judge_share=1.0, progress=True)
-    _tell_bad_rows(evaluation)
+    _tell(bad_row_lines(evaluation))
     if not evaluation.labels:
         raise TableError(f"no row of {options.data} has a label that is one of {', '.join(sorted(GOOD | BAD))}")
     found = agreement(evaluation, with_all=options.metrics is not None)
@@ -219,9 +217,3 @@ def _add_to_file(path: Path, rows: Sequence[dict[str, Any]]) -> int:
 def _tell(lines: Iterable[str]) -> None:
     for line in lines:
         print(line, file=sys.stderr)  # noqa: T201 - a command's own words
-
-
-def _tell_bad_rows(evaluation: Evaluation) -> None:
-    _tell(f"skipped {bad}" for bad in evaluation.bad_rows[:_BAD_ROWS_SHOWN])
-    if evaluation.bad_row_count > _BAD_ROWS_SHOWN:
-        _tell([f"... and {evaluation.bad_row_count - _BAD_ROWS_SHOWN:,} more rows"])

@@ -225,6 +225,7 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
     yield from share_lines(evaluation)
     if with_worst and (evaluation.failing or evaluation.judge_share):
         yield from _worst(evaluation)
+    yield from bad_row_lines(evaluation)
     for one in summaries:
         if one.unlabelled:
             yield f"{one.metric}: {one.unlabelled}: the judge cannot tell"
@@ -236,10 +237,17 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
             )
             yield f"{one.metric}: not scored: {', '.join(named)}"
     if evaluation.not_scored:
-        yield "What the reasons mean: docs/metrics.md#when-there-is-no-score"
+        yield "What they mean: https://github.com/ragspan/ragspan/blob/main/docs/metrics.md#when-there-is-no-score"
     if ranks := [one.metric for one in summaries if one.scored and not one.labelled]:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
     yield headline(evaluation)
+
+
+def bad_row_lines(evaluation: Evaluation) -> Iterator[str]:
+    """Why rows could not be read: the first of them, and how many more there are."""
+    yield from (f"skipped {bad}" for bad in evaluation.bad_rows[:_ROWS_NAMED])
+    if (more := evaluation.bad_row_count - _ROWS_NAMED) > 0:
+        yield f"... and {counted(more, 'more row', grouped=True)}"
 
 
 def _worst(evaluation: Evaluation) -> Iterator[Text | str]:

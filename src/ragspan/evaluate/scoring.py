@@ -292,9 +292,8 @@ class Run:
                 await asyncio.sleep(min(pause, _LONGEST_PAUSE))
                 pause *= 2
         known = {**row.outcomes, **found}
-        return replace(
-            row, asked=asked, outcomes={metric.name: known.get(metric.name, _LOST) for metric in self.metrics}
-        )
+        outcomes = {metric.name: known.get(metric.name, _LOST) for metric in self.metrics}
+        return replace(row, asked=asked, outcomes=outcomes)
 
     def show_progress(self) -> None:
         """On a terminal renew a line, else add one every ten seconds."""

@@ -158,6 +158,8 @@ def _json_table(lines: Iterator[str], name: str) -> Table:
         if isinstance(elements, TableError):
             raise TableError(f"{name} {elements}")
         return _table(elements, count=len(elements))
+    if begin.strip() == "{":
+        raise TableError(f"{name} is a JSON object of several lines: write one object a line, or an array of them")
     rest = lines if begin.startswith(f'{{"{RUN}"') else chain([begin], lines)
     return _table(_parsed(line) for line in rest if line.strip())
 

@@ -130,7 +130,7 @@ def tracking_server(uri: str | None = None, *, timeout: float = 30.0) -> Endpoin
     Raises:
         ConfigurationError: no server is named, or it is none that is reached by HTTP.
     """
-    name = "tracking_uri" if uri else "MLFLOW_TRACKING_URI"
+    name = "tracking_uri or mlflow= of configure" if uri else "MLFLOW_TRACKING_URI"
     uri = uri or variable(name)
     if uri is None:
         raise ConfigurationError(

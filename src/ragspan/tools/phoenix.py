@@ -103,7 +103,7 @@ def phoenix_server(base_url: str | None = None, *, api_key: str | None = None, t
     found = ((name, variable(name) or "") for name in _ENDPOINTS)
     name, url = next(((name, url) for name, url in found if url and not _GRPC_PORT.search(url)), ("base_url", _HERE))
     if base_url is not None:
-        name, url = "base_url", base_url
+        name, url = "base_url or phoenix= of configure", base_url
     chosen: dict[str, str] = {}
     if api_key is None:
         pairs = (part.partition("=") for part in (variable("PHOENIX_CLIENT_HEADERS") or "").split(",") if "=" in part)
