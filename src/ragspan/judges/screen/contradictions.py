@@ -139,7 +139,9 @@ def find_exchange(claim: Claim) -> Finding | None:
         return found
     for ours in _frames(claim.facts):
         held = [(near, theirs) for near in claim.near for theirs in _frames(near.facts, ours.verb)]
-        if any(not ours.agent.isdisjoint(theirs.agent) for _, theirs in held):
+        if any(
+            ours.agent & theirs.agent and (not theirs.patient or ours.patient & theirs.patient) for _, theirs in held
+        ):
             continue
         for near, theirs in held:
             exchanged = ours.agent & theirs.patient and ours.patient & theirs.agent
