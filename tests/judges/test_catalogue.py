@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes import FakeJudge
 
-from ragspan import ConfigurationError
+from ragspan import ConfigurationError, judges
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price, named_judge
 from ragspan.judges.judge_catalogue import judge_of
 
@@ -53,6 +53,11 @@ def test_the_embedded_judge_and_providers_have_names():
         ("gpt-4o", "did you mean 'openai:gpt-4o'\\?"),
         ("antropic:claude", "did you mean 'anthropic'"),
         ("anthropic", "'anthropic' names no model: the judge should be like 'anthropic:claude-haiku-4-5'"),
+        (
+            "openai:http://h/v1",
+            "'openai:gpt-4o-mini', without an address: put that into RAGSPAN_JUDGE_BASE_URL, or give base_url=$",
+        ),
+        ("claude-haiku-4-5", "did you mean 'anthropic:claude-haiku-4-5'\\?; there are"),
         ("zebra", "there is no judge 'zebra' here .*; there are: overlap, openai:<model>, .*, house"),
         ("langchain:x:y", r"pip install 'ragspan\[langchain\]'"),
         ("gone", "nowhere:Judge cannot be imported"),
@@ -66,6 +71,11 @@ def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, messa
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
+        (
+            "openai:m",
+            {"base_url": "http://[::1"},
+            "^base_url, RAGSPAN_JUDGE_BASE_URL or OPENAI_BASE_URL should be an address such as 'http://localhost:8000/v1'$",
+        ),
         ("openai:m", {"timeuot": 3}, "'openai:m' cannot be made: TypeError: .* unexpected keyword argument 'timeuot'"),
         ("openai:m", {"timeout": KEY}, "^timeout is a text, but should be a number of seconds, more than 0$"),
         ("openai:m", {"extra_headers": [KEY]}, "^extra_headers is a list, but should be a dictionary of fields, such "),
@@ -81,6 +91,7 @@ def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, messa
         ("openai:m", {"price": "1"}, r"^price is a text, but should be a Price, such as Price\(0.15, 0.60\)$"),
         ("openai:m", {"price": [1, -1]}, r"^a price's output is -1\.0, but should be a number of dollars, 0 or more$"),
         ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),
+        ("broken:m", {"api_key": ["for ", KEY, "model"]}, "'broken:m' cannot be made: LookupError: no … m for …"),
     ],
 )
 def test_a_wrong_option_is_an_error_without_its_value(house, name, options, message):
@@ -100,5 +111,16 @@ def test_several_names_are_a_jury_with_options_for_all_or_for_each():
         assert isinstance(jury, Jury)
         assert jury.name == "openai:a,anthropic:b"
         assert [judge.price.input for judge in jury.judges] == prices
-    with pytest.raises(ConfigurationError, match="options are for 3 judges, but 2 are named"):
-        judge_of("openai:a,anthropic:b", [{}, {}, {}])
+    for names, named in (("openai:a,anthropic:b", "2 are named"), ("openai:a", "1 is named")):
+        with pytest.raises(
+            ConfigurationError, match=f"options are for 3 judges, but {named}: give one for all, or one"
+        ):
+            judge_of(names, [{}, {}, {}])
+
+
+def test_the_names_of_the_package_are_those_that_it_has():
+    assert dir(judges) == judges.__all__
+    with pytest.raises(AttributeError, match=r"module 'ragspan\.judges' has no attribute 'Jurry'"):
+        judges.Jurry  # noqa: B018
+    with pytest.raises(ConfigurationError, match=r"^model is '', but should be a model's name, such as 'gpt-4o-mini'$"):
+        OpenAIJudge("", api_key=KEY)

@@ -44,6 +44,8 @@ def error(message, **more):
         (307, b""),
         (404, b"404 page not found"),
         (400, error("This is too long.")),
+        (400, [error("No.")]),  # Google
+        (400, {"detail": "größer"}),
         (502, b"<html><title>502</title><h1>Bad\nGateway</h1></html>"),
         (200, b"<html>Please log in.</html>"),
         (200, {}),

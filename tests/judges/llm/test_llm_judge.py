@@ -16,6 +16,7 @@ from ragspan.judges.judge_protocols import (
     ContextRating,
     ItemQuestion,
     ItemVerdict,
+    Rating,
 )
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import (
@@ -300,6 +301,13 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
     assert await judge.verify_claims(super_bowl, []) == []
     assert await judge.judge_usefulness(RagRecord(question="q", contexts=None, response="r")) == []
     assert client.requests == []
+
+
+async def test_an_answers_relevance_is_rated(scripted, reply, super_bowl):
+    judge, _ = scripted([reply(answer_relevance={"reasoning": "because", "value": value}) for value in (0.5, 1)])
+
+    ratings = await judge.rate_answer_relevance(super_bowl, 2)
+    assert ratings == [Rating(value=value, explanation="because") for value in (0.5, 1.0)]
 
 
 async def test_each_context_is_useful_or_not_and_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, super_bowl):

@@ -98,6 +98,7 @@ def test_a_rating_is_a_number_from_0_to_1(value):
         "REPLY<|im_end|>\n",
         "Here is the JSON:\n```json\nREPLY\n```\nTell me if you need more.",
         "Sure! REPLY",
+        "In {this} form: REPLY",
         "<think>hm</think>It is so. REPLY",
     ],
 )
