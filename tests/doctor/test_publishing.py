@@ -16,8 +16,8 @@ SINKS = []
 KINDS = ("takes", "refuses", "forbids", "slow", "idle", "busy")
 
 
-class Sink(RecordingSink):
-    """Does what the scheme of its address says."""
+class Plain(RecordingSink):
+    """Does what the scheme of its address says, and knows nothing of workers."""
 
     def __init__(self, settings):
         super().__init__()
@@ -39,6 +39,8 @@ class Sink(RecordingSink):
     def shutdown(self, timeout):
         self.is_shut_down = True
 
+
+class Sink(Plain):
     def look_for_workers(self, timeout):
         seen = {
             "idle": (False, "no worker takes records: 3 wait in the stream"),
@@ -51,6 +53,7 @@ class Sink(RecordingSink):
 def published(monkeypatch, examined):
     """What the doctor finds with a sink of this kind."""
     entries = [EntryPoint(name, f"{__name__}:Sink", "ragspan_sink") for name in KINDS]
+    entries.append(EntryPoint("plain", f"{__name__}:Plain", "ragspan_sink"))
     monkeypatch.setattr(installed, "entry_points", EntryPoints(entries).select)
     SINKS.clear()
     return lambda kind: examined(RAGSPAN_SINK=f"{kind}://user:s3cret@broker")
@@ -71,6 +74,7 @@ def test_a_record_that_the_broker_takes_is_all_that_an_application_needs(publish
 @pytest.mark.parametrize(
     ("kind", "state", "code", "exits_with"),
     [
+        ("plain", "ok", "sink_accepts", 0),
         ("refuses", "failed", "sink_refuses", 1),
         ("forbids", "failed", "sink_refuses", 1),
         ("slow", "failed", "sink_refuses", 1),

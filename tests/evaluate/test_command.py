@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 
 import pytest
@@ -68,6 +69,7 @@ def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
         ),
         (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score"),
         (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.5"], 1, "--min-scored is 50%"),
+        (b"question,contexts,answer\nonly\n", ["faithfulness=0"], 1, "the judge scored nothing: unreadable 1"),
     ],
 )
 def test_a_gate_fails_on_a_low_mean_or_skipped_rows_and_the_results_are_there(
@@ -118,6 +120,7 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
             "--project, --since and --to-trace are about a tool: name it after --from",
         ),
         (ANSWERS.encode(), ["--metrics", ","], "metrics is empty: name one at least"),
+        (ANSWERS.encode(), ["--report", f"{'r' * 246}.html"], "html cannot be written: File name too long"),
         ([], ["--from", "fenix"], "traces can be read from mlflow and phoenix; did you mean 'phoenix'?"),
         ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
         ([], ["--from", "mlflow", "--project", "p", "--since", "May"], "--since is not a time: give ISO 8601 text"),
@@ -139,6 +142,15 @@ def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(
     assert f"written: {report}\n" in done.stderr
     for one in (done, bare):
         assert "3 answers are in both runs, paired by record id; left out: 0 only in this run" in one.stdout
+
+
+def test_what_is_there_and_is_no_file_is_written_itself(run, table, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    assert run(table, "--metrics", "faithfulness", "--json", tmp_path / "pipe").exit_code == 0
+    assert json.loads(os.read(reading, 1 << 16))["rows"] == 3
+    os.close(reading)
 
 
 @pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
@@ -202,8 +214,11 @@ def test_stopped_before_a_row_was_scored_the_command_says_that(run, table, tmp_p
 
     monkeypatch.setattr(evaluate_command, "evaluate", stopped)
     done = run(table, "--output", tmp_path / "r.jsonl")
+    (tmp_path / "r.jsonl.partial").touch()
+    some = run(table, "--output", tmp_path / "r.jsonl")
 
     assert (done.exit_code, done.stderr) == (130, "Stopped. No row was scored yet.\n")
+    assert "jsonl.partial: continue with the same command and --resume." in some.stderr
     assert "with --output FILE a run can be continued" in run(table).stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 
 import pandas as pd
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from ragspan.evaluate.tables import table_of
-from ragspan.exceptions import TableError
+from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
 ROWS = [{"question": "a", "contexts": ["x", "y"]}, {"question": None, "contexts": []}]
@@ -92,6 +93,12 @@ def test_what_is_no_table_is_an_error(data, message):
         (None, "absent.csv", TableError, "No such file"),
         (b"question\na\n", "t.parquet", TableError, "cannot be read as Parquet"),
         (b"\xef\xbb\xbf\n", "t.csv", TableError, "is empty"),
+        (
+            b'"a"b,c\nx,y\n',
+            "t.csv",
+            TableError,
+            "the header is not CSV \\(',' expected after '\"'\\): save it as CSV in UTF-8",
+        ),
         (gzip.compress(b"question\n" * 1000, mtime=0), "t.csv.gz", TableError, "is not UTF-8 text: unpack it"),
         (b"a,b,a\n", "t.csv", TableError, "two columns of one name: a, b, a"),
         (
@@ -185,3 +192,13 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
     assert (list(table.columns), table.share_read(3)) == (["question", "prediction", "scores"], 1)
     good, bad = split(table)
     assert (data_of(good), numbers(good), bad) == (rows, [1, 2, 3], [])
+
+
+def test_parquet_that_cannot_be_read_to_its_end_and_a_missing_package_are_errors(tmp_path, monkeypatch):
+    times = pa.table({"t": pa.array([2**60], pa.timestamp("ms"))})
+    parquet.write_table(times, tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"t\.parquet cannot be read to its end: "):
+        table_of(tmp_path / "t.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigurationError, match=r'Parquet needs pyarrow: pip install "ragspan\[datasets\]"'):
+        table_of(tmp_path / "t.parquet")
