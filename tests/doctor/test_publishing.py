@@ -22,10 +22,11 @@ class Plain(RecordingSink):
     def __init__(self, settings):
         super().__init__()
         self.kind = settings.sink.partition(":")[0]
-        self.is_shut_down = False
+        self.waited = []
         SINKS.append(self)
 
     def flush(self, timeout):
+        self.waited.append(timeout)
         for words in {
             "forbids": ["Permissions Violation for publish", "no reply"],
             "slow": ["not connected", "not connected yet"],
@@ -37,11 +38,12 @@ class Plain(RecordingSink):
         return SimpleNamespace(dropped={"too_large": 1} if self.kind == "refuses" else {})
 
     def shutdown(self, timeout):
-        self.is_shut_down = True
+        self.waited.append(timeout)
 
 
 class Sink(Plain):
     def look_for_workers(self, timeout):
+        self.waited.append(timeout)
         seen = {
             "idle": (False, "no worker takes records: 3 wait in the stream"),
             "busy": (None, "no worker asks for records now"),
@@ -67,7 +69,7 @@ def test_a_record_that_the_broker_takes_is_all_that_an_application_needs(publish
     accepted, taken = findings.of("sink")
     assert (accepted.state, accepted.found.split()[-1]) == ("ok", record.record_id)
     assert (taken.state, taken.found, taken.advice) == ("ok", "a worker takes records: 0 wait", None)
-    assert sink.is_shut_down
+    assert sink.waited == pytest.approx([60 * 0.8 * share for share in (0.35, 0.2, 0.45)])
     assert exit_code(findings) == 0
 
 

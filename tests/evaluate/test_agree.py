@@ -61,7 +61,10 @@ def test_a_judge_that_agrees_is_said_to(run, table):
 
 def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(table):
     few = table(lambda number, is_right: people(number, is_right=is_right) if number < 5 else "")
-    (figures,) = agreement(evaluate(few, "context_adherence", label_column="label")).metrics
+    evaluation = evaluate(few, "context_adherence", label_column="label")
+    (figures,) = agreement(evaluation).metrics
+
+    assert "The failing response" not in str(evaluation)
 
     for figure in (figures.auroc, figures.balanced_accuracy):
         assert (figure.value, figure.upper) == (1.0, 1.0)
@@ -102,7 +105,8 @@ def test_a_table_without_labels_that_can_be_read_is_an_error(run, table, cell, o
     assert (done.exit_code, message in done.output) == (2, True)
 
 
-def test_ten_rows_that_are_skipped_are_all_named(run, table):
+def test_ten_rows_that_are_skipped_are_all_named_and_no_other_metric_is_a_measure(run, table, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_METRICS", "completeness")
     done = run(table(lambda number, is_right: "perhaps" if number < 10 else people(number, is_right=is_right)))
 
     assert (done.stderr.count("skipped row "), "more rows" in done.stderr) == (10, False)

@@ -184,6 +184,16 @@ async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl
     assert len(client.requests) == len(meter) == 1
 
 
+async def test_more_votes_than_were_expected_are_asked_for_by_themselves(scripted, vote, super_bowl):
+    judge, _ = scripted([vote()] * 3)
+    session = JudgingSession(record=super_bowl)
+    for metric in FOUR[:2]:
+        metric(judge, polls=1).announce(super_bowl, session)
+
+    with judging(session):
+        assert len(await judge.vote_adherence(super_bowl, 3)) == 3
+
+
 async def test_what_it_took_is_on_the_meter_of_one_metric(scripted, super_bowl):
     judge, _ = scripted([whole()] * 3)
     metrics = [metric(judge) for metric in FOUR]
