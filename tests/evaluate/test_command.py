@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from functools import partial
+from pathlib import Path
 
 import pytest
 from result_lines import result_lines
@@ -20,6 +21,8 @@ a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 
 b,When was it built?,"[""It was built in 1889.""]",It was built in 1789 by the Romans.
 c,Who?,[],Nobody knows.
 """
+WRONG = json.loads(Path(__file__).with_name("wrong_options.json").read_text("utf-8"))
+"""The table (None without one), the options, and what is said."""
 INCOMPLETE = (
     b"question,contexts,answer\nq,It rains.,It rains.\nq,It rains.,\nq,,It rains.\n,It rains.,It rains.\nonly\n"
 )
@@ -93,41 +96,9 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
     assert [line for line in worst.splitlines() if line.startswith("row ")] == ["row 1", "row 3", "row 5"]
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        (b"", [], "is empty"),
-        (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
-        (ANSWERS.encode(), ["-o", "r.csv"], "rows are written as JSONL: name it r.jsonl"),
-        (ANSWERS.encode(), ["--by", "modell"], "there is no column 'modell'; there are: "),
-        (ANSWERS.encode(), ["--compare", "nothere.jsonl"], "nothere.jsonl cannot be read: No such file"),
-        (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
-        (ANSWERS.encode(), ["--judge", "gpt"], "there is no judge 'gpt'"),
-        *[
-            (ANSWERS.encode(), ["--fail-under", text], "such as faithfulness=0.8")
-            for text in ("faithfulness", "faithfulness=", "=0.8", "faithfulness=high")
-        ],
-        (
-            ANSWERS.encode(),
-            ["--fail-under", "completeness=1"],
-            "a gate needs a metric of this run (--metrics): there is",
-        ),
-        (ANSWERS.encode(), ["--resume"], "nothing to resume without the output"),
-        (ANSWERS.encode(), ["-o", "none/r.jsonl"], "--output is 'none/r.jsonl', but there is no folder 'none'"),
-        (
-            ANSWERS.encode(),
-            ["--since", "1"],
-            "--project, --since and --to-trace are about a tool: name it after --from",
-        ),
-        (ANSWERS.encode(), ["--metrics", ","], "metrics is empty: name one at least"),
-        (ANSWERS.encode(), ["--report", f"{'r' * 246}.html"], "html cannot be written: File name too long"),
-        ([], ["--from", "fenix"], "traces can be read from mlflow and phoenix; did you mean 'phoenix'?"),
-        ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
-        ([], ["--from", "mlflow", "--project", "p", "--since", "May"], "--since is not a time: give ISO 8601 text"),
-    ],
-)
+@pytest.mark.parametrize(("data", "options", "message"), WRONG)
 def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes, data, options, message):
-    file = [write_bytes(data)] if isinstance(data, bytes) else data
+    file = [] if data is None else [write_bytes((ANSWERS if data == "answers" else data).encode())]
     done = run(*file, *options)
 
     assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
