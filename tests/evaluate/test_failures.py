@@ -41,9 +41,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_failing_answers_are_collected_once_with_what_is_wrong_and_keep_the_labels_that_people_give(
-    command, results, tmp_path
-):
+def test_failing_answers_are_collected_once_and_keep_the_labels_that_people_give(command, results, tmp_path):
     output = tmp_path / "failures.jsonl"
     command("failures", results, "-o", output)
     found = lines(output)

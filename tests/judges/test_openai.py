@@ -27,14 +27,11 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert request["response_format"]["json_schema"]["schema"] == schema_of([PARTS["grounding"]])
 
 
-# Endpoints that understand less
+# Endpoints in trouble
 
 
 def error(message, **more):
     return {"error": {"message": message, "type": "invalid_request_error", **more}}
-
-
-# Endpoints in trouble
 
 
 @pytest.mark.parametrize(

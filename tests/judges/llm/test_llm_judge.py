@@ -11,21 +11,9 @@ import pytest
 from fakes import FakeJudge
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.judge_protocols import (
-    ClaimVerdict,
-    ContextRating,
-    ItemQuestion,
-    ItemVerdict,
-    Rating,
-)
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ItemQuestion, ItemVerdict, Rating
 from ragspan.judges.session import JudgingSession, judging
-from ragspan.metrics import (
-    Completeness,
-    ContextAdherence,
-    ContextUtilization,
-    Faithfulness,
-    FaithfulnessWithHHEM,
-)
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord
 
@@ -88,9 +76,7 @@ async def test_where_there_are_no_choices_further_polls_are_short_requests_for_v
 
     assert (adherence.value, completeness.value) == (2 / 3, 0.9)
     material = client.prompts[0][: client.prompts[0].index("Task: reply with")]
-    assert all(prompt.startswith(material) for prompt in client.prompts), (
-        "a provider's cache serves what all begin with"
-    )
+    assert all(prompt.startswith(material) for prompt in client.prompts), "a cache serves what all begin with"
 
 
 async def test_a_single_poll_is_one_request_with_one_choice_at_temperature_0(scripted, super_bowl):
