@@ -71,6 +71,13 @@ def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
     assert (findings[-1].code, exit_code(findings)) == ("tool_refused_scores", 1)
 
 
+def test_a_tool_that_takes_the_scores_is_named(examined, otlp_listener):
+    otlp_listener.answers(200, b'{"data": [{"id": "1"}]}', Content_Type="application/json")
+    findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
+
+    assert findings.codes("ok")[-2:] == ["tool_took_scores", "arrived"]
+
+
 def test_a_tool_that_is_no_configured_exporter_gets_the_whole_trace(examined, otlp_listener):
     examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
 

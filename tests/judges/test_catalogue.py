@@ -9,7 +9,7 @@ import pytest
 from fakes import FakeJudge
 
 from ragspan import ConfigurationError, judges
-from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price, named_judge
+from ragspan.judges import Jury, LLMJudge, OpenAIJudge, OverlapJudge, Price, named_judge
 from ragspan.judges.judge_catalogue import judge_of
 
 KEY = "sk-0123456789"
@@ -89,3 +89,9 @@ def test_the_names_of_the_package_are_those_that_it_has():
         judges.Jurry  # noqa: B018
     with pytest.raises(ConfigurationError, match=r"^model is '', but should be a model's name, such as 'gpt-4o-mini'$"):
         OpenAIJudge("", api_key=KEY)
+    for arguments, said in (
+        ({"client": 7}, "a ChatClient, with a method complete"),
+        ({"name": " "}, "a text that is not"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"^{next(iter(arguments))} is .*, but should be {said}"):
+            LLMJudge(**{"client": OpenAIJudge("m", api_key=KEY).client, "name": "n", **arguments})

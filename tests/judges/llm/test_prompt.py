@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.judges.llm.parts import PARTS, PROMPT_VERSION, rules_for, schema_of, task_of
-from ragspan.judges.llm.prompt import clean
+from ragspan.judges.llm.prompt import clean, lay_out
+from ragspan.records import RagRecord
 
 INVISIBLE = "\u00ad\u034f\u115f\u180e\u200b\u200c\u200d\u2060\u2062\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0100\U000e01ef"
 
@@ -40,6 +41,17 @@ def test_who_changes_the_words_or_the_forms_of_a_request_gives_them_another_vers
     words = [rules_for(tuple(PARTS.values())), task, json.dumps(schema_of(PARTS.values()))]
 
     assert (PROMPT_VERSION, hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]) == ("8", "cf961b7a5a21af9c")
+
+
+def test_the_material_is_numbered_and_cut_texts_say_so():
+    prompt = lay_out(RagRecord(question="When?", contexts=["In May.", "x" * 1234], response="May."), 1007)
+
+    assert prompt.material.replace(prompt.code, "code").replace("x" * 1000, "x...") == (
+        "The material of this case: 2 contexts, the question and the response. The code is code.\n\n"
+        "<<<context 1 code>>>\nIn May.\n<<<end of context 1 code>>>\n\n<<<context 2 (first 1,000 of 1,234 characters) code>>>\n"
+        "x...\n<<<end of context 2 (first 1,000 of 1,234 characters) code>>>\n\n<<<question code>>>\nWhen?\n"
+        "<<<end of question code>>>\n\n<<<response code>>>\nMay.\n<<<end of response code>>>"
+    )
 
 
 @given(st.text(st.characters()))
