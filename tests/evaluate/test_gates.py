@@ -9,7 +9,7 @@ import pytest
 from fakes import FakeJudge
 
 from ragspan.evaluate import evaluate
-from ragspan.evaluate.gates import Gate, check_gates
+from ragspan.evaluate.gates import Gate, check_gates, lowest
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.testing import assert_scores
@@ -67,6 +67,13 @@ class Graded:
 def graded(*responses):
     rows = [{"question": "q", "contexts": ["c"], "answer": response} for response in responses]
     return evaluate(rows, [Graded()])
+
+
+def test_scores_at_the_minimum_are_not_below_it():
+    lines = list(lowest(graded("1", "0.5", "0.4", "0.4"), Gate(metric="graded", kind="none_below", minimum=0.5)))
+
+    assert lines[0] == "scores below 0.5: 2 of 4; the lowest:"
+    assert [line for line in lines if line.startswith("row ")] == ["row 3", "row 4", "row 2"]
 
 
 GATES = json.loads(Path(__file__).with_name("gates.json").read_text("utf-8"))

@@ -58,7 +58,7 @@ RUNS = {
         "--none-below", "faithfulness=0.5", "--min-scored", "0.99"],
     "two groups": ["evaluate", "table.jsonl", "--by", "model", "--by", "label", "--metrics", "faithfulness", "--json", "s.json"],
     "agreement": ["agree", "many.jsonl"],
-    "labels": ["evaluate", "many.jsonl", "--label-column", "label", "--report", "r.html", "--metrics", "context_adherence"],
+    "labels": ["evaluate", "table.jsonl", "--limit", "6", "--label-column", "label", "--report", "r.html", "--metrics", "context_adherence"],
     "agreement of few": ["agree", "table.jsonl", "--metrics", "completeness,faithfulness"],
 }  # fmt: skip
 
