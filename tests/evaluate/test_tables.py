@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
+from pathlib import Path
 
 import pandas as pd
 import polars as pl
@@ -15,6 +17,8 @@ from ragspan.evaluate.tables import table_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
+FILES = json.loads(Path(__file__).with_name("files.json").read_text("utf-8"))
+"""What is in a file, its name, and its rows."""
 ROWS = [{"question": "a", "contexts": ["x", "y"]}, {"question": None, "contexts": []}]
 
 
@@ -115,25 +119,9 @@ def test_a_file_that_is_no_table_is_an_error(read, tmp_path, data, name, error, 
         table_of(tmp_path / name) if data is None else read(data, name)
 
 
-@pytest.mark.parametrize(
-    ("data", "name", "rows"),
-    [
-        (b"question\na\n", "t.txt", [{"question": "a"}]),
-        (b"question\ta\tb\nx\ty\tz\n", "t.tsv", [{"question": "x", "a": "y", "b": "z"}]),
-        (b'{"a": "x"}\n', "t", [{"a": "x"}]),
-        (b'{"ragspan_run": {"format": 6}}\n{"row": 1, "a": "x"}\n', "t.jsonl", [{"row": 1, "a": "x"}]),
-        (b"question,answer\n", "t.csv", []),
-        (b" [ ] ", "t.json", []),
-        (b"a;b;c\nx;y;z\n", "t.csv", [{"a": "x", "b": "y", "c": "z"}]),
-        (b'"x;y;z",b\np,q\n', "t.csv", [{"x;y;z": "p", "b": "q"}]),  # the delimiter is none in quotes
-        (b'a, b, c\nx, "y, z",  w\n', "t.csv", [{"a": "x", "b": "y, z", "c": "w"}]),  # as people type it
-        (b"a , b\nx,y\n", "t.csv", [{"a": "x", "b": "y"}]),
-        (b"a,b\nx,y\n", "t.tsv", [{"a": "x", "b": "y"}]),
-        ("\ufeffa|ü\nx\u2028y|€\x85\n".encode(), "t.csv", [{"a": "x\u2028y", "ü": "€\x85"}]),
-    ],
-)
+@pytest.mark.parametrize(("data", "name", "rows"), FILES)
 def test_a_file_is_read_by_its_ending_and_its_options(read, data, name, rows):
-    good, bad = read(data, name)
+    good, bad = read(data.encode(), name)
 
     assert (data_of(good), bad) == (rows, [])
 

@@ -77,26 +77,21 @@ async def test_a_request_that_fails_counts_as_one_and_takes_what_is_told(scripte
 
 
 @pytest.mark.parametrize(
-    ("ask", "tokens"),
+    ("question", "wanted", "tokens"),
     [
-        (lambda judge, record: judge.vote_adherence(record, 3), 240),
-        (lambda judge, record: judge.rate_completeness(record, 2), 160),
-        (lambda judge, record: judge.rate_answer_relevance(record, 2), 160),
-        (lambda judge, record: judge.judge_usefulness(record), 105),
-        (lambda judge, record: judge.rate_context_relevance(record), 105),
-        (lambda judge, record: judge.measure_utilization(record), 120),
-        (lambda judge, record: judge.verify_claims(record, ["a", "b"]), 100),
-        (
-            lambda judge, record: judge.judge_items(
-                record, ItemQuestion(key="k", about="", verdicts=("y",), items=("a",))
-            ),
-            50,
-        ),
+        ("vote_adherence", 3, 240),
+        ("rate_completeness", 2, 160),
+        ("rate_answer_relevance", 2, 160),
+        ("judge_usefulness", None, 105),
+        ("rate_context_relevance", None, 105),
+        ("measure_utilization", None, 120),
+        ("verify_claims", ["a", "b"], 100),
+        ("judge_items", ItemQuestion(key="k", about="", verdicts=("y",), items=("a",)), 50),
     ],
 )
-async def test_each_part_of_a_reply_has_its_length(scripted, super_bowl, ask, tokens):
-    purse = Purse()
+async def test_each_part_of_a_reply_has_its_length(scripted, super_bowl, question, wanted, tokens):
+    purse, (judge, _) = Purse(), scripted(JudgeError("RateLimitError", "no"))
     with judging(JudgingSession(allowance=purse.reserve)), pytest.raises(JudgeError):
-        await ask(scripted(JudgeError("RateLimitError", "no"))[0], super_bowl)
+        await getattr(judge, question)(super_bowl, *([] if wanted is None else [wanted]))
 
     assert [expected.output_tokens for expected in purse.expected] == [tokens]
