@@ -55,31 +55,23 @@ def test_a_receiver_that_answers_otherwise_has_taken_the_spans(asked, otlp_liste
 
 
 @pytest.mark.parametrize(
-    ("known", "complaints", "said"),
+    ("successes", "complaints", "said"),
     [
-        (
-            {"successes": [True, True]},
-            [],
-            ("endpoint_accepts", "http://h:4317 (gRPC) accepts them, as the exporter says"),
-        ),
-        (
-            {"successes": [True, False]},
-            ["first", "UNAUTHENTICATED"],
-            ("endpoint_unreachable", "http://h:4317 (gRPC) does not accept them: UNAUTHENTICATED"),
-        ),
-        (
-            {},
-            [],
-            ("endpoint_unreachable", "http://h:4317 (gRPC) does not accept them: 'the exporter does not say why'"),
-        ),
+        ([True, True], [], "accepts them, as the exporter says"),
+        ([True, False], ["first", "UNAUTHENTICATED"], "does not accept them: UNAUTHENTICATED"),
+        ([], [], "does not accept them: 'the exporter does not say why'"),
     ],
 )
-def test_of_grpc_the_exporters_word_is_told(known, complaints, said):
-    found = endpoint_finding(Exchange(url="http://h:4317", is_grpc=True, **known), complaints)
+def test_of_grpc_the_exporters_word_is_told(successes, complaints, said):
+    found = endpoint_finding(Exchange(url="http://h:4317", is_grpc=True, successes=successes), complaints)
 
-    assert (found.code, found.found) == said
-    assert (
-        "has to contain the key" in found.advice if complaints else not found.advice or "4317 for grpc" in found.advice
+    assert (found.found, found.state) == (
+        f"http://h:4317 (gRPC) {said}",
+        "ok" if successes == [True, True] else "failed",
+    )
+    assert ("has to contain the key" in str(found.advice), "4317 for grpc" in str(found.advice)) == (
+        bool(complaints),
+        not successes,
     )
 
 

@@ -135,6 +135,17 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
     assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
 
 
+def broken(project, **_):
+    raise KeyError("data")
+
+
+def test_replies_that_are_not_as_expected_are_said(command, register):
+    register("ragspan_source", phoenix=f"{__name__}:broken")
+    done = command("evaluate", "--from", "phoenix", "--project", "p")
+
+    assert done.stderr.endswith("phoenix cannot be read: its replies are not as expected (KeyError)\n")
+
+
 @pytest.mark.parametrize(
     ("variables", "may_quote", "is_sent"),
     [

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from result_lines import result_lines
 
 from ragspan.evaluate import ResultFile, evaluate
 from ragspan.exceptions import TableError
-from ragspan.outcomes import Score
 
 METRICS = ["faithfulness", "context_utilization"]
 
@@ -90,19 +88,6 @@ def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(judge,
 async def test_it_works_inside_a_running_loop_and_says_nothing_of_signals(rows, judge, caplog):
     assert evaluate(rows, METRICS, judge=judge).summary["faithfulness"].scored == 2
     assert caplog.text == ""
-
-
-class OfNumPy:
-    name = "numpy"
-
-    async def score(self, record):
-        return Score(value=np.float32(0.5), details={"half": np.float16(0.5)})
-
-
-def test_numbers_of_numpy_are_numbers_in_the_file(rows):
-    (row,) = evaluate(rows[:1], [OfNumPy()]).all_rows()
-
-    assert (row.outcomes["numpy"].value, row.outcomes["numpy"].details) == (0.5, {"half": 0.5})
 
 
 # Results --------------------------------------------------------------------------------------------------------------
