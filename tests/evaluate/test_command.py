@@ -104,6 +104,13 @@ def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes,
     assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.parametrize(
+    "words", ["evaluate", "agree", "failures -o f.jsonl", "labels pull --project p --name n -o f.jsonl"]
+)
+def test_each_command_says_what_it_does_and_what_is_wrong(command, words):
+    assert [command(*words.split(), last).exit_code for last in ("--help", "nowhere.jsonl")] == [0, 2]
+
+
 def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(run, table, tmp_path):
     baseline, report = tmp_path / "before.jsonl", tmp_path / "r.html"
     run(table, "--metrics", "faithfulness", "--output", baseline)
