@@ -103,8 +103,9 @@ def test_by_its_name_hhem_has_the_settings_device_as_a_judge_too(hhem):
 
 @pytest.mark.parametrize("judge", [None, 7, FakeJudge, [], "", {"a": 1}])
 def test_what_is_no_judge_is_an_error(judge):
-    shown = "a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several for a jury$"
-    with pytest.raises(ConfigurationError, match=f"^judge is .*, but should be {shown}"):
+    with pytest.raises(
+        ConfigurationError, match=r"^judge is .*, but should be a judge, .* list of several for a jury$"
+    ):
         metrics_from(Settings(), judge=[judge] if judge is None else judge)
 
 

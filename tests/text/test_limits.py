@@ -95,12 +95,7 @@ def test_a_refusal_is_half_of_what_is_said_at_the_beginning(response, is_one):
 
 @pytest.mark.parametrize(
     ("text", "lengths"),
-    [
-        ("1" * 64, [64]),
-        ("1" * 65, [64, 1]),
-        ("字" * 4096, [4096]),
-        ("字" * 4097, [4096, 1]),
-    ],
+    [("1" * 64, [64]), ("1" * 65, [64, 1]), ("字" * 4096, [4096]), ("字" * 4097, [4096, 1])],
     ids=lambda value: str(value)[:9],
 )
 def test_a_token_is_cut_where_it_is_too_long(text, lengths):
