@@ -41,9 +41,6 @@ def test_texts_that_share_a_room_get_the_same_size_and_short_ones_stay_whole():
     assert beginnings(["塔" * 100, "t" * 100, "t"], 101) == ["塔" * 10, "t" * 50, "t"]
 
 
-GERMAN = " der die und nicht"
-
-
 @pytest.mark.parametrize(
     ("read", "room", "words"),
     [
@@ -63,7 +60,7 @@ def test_a_language_is_read_from_the_beginning_and_needs_some_of_its_words(read,
 
 
 def test_the_language_of_the_ninth_context_is_not_asked():
-    assert languages_of("12", [*["12"] * 8, GERMAN]).contexts.code == "en"
+    assert languages_of("12", [*["12"] * 8, " der die und nicht"]).contexts.code == "en"
 
 
 @pytest.mark.parametrize(
