@@ -38,7 +38,7 @@ def error(message, **more):
     ("status", "body"),
     [
         *((status, error("No.")) for status in (401, 403, 408, 429, 500)),
-        (307, b""),
+        *((status, b"") for status in (301, 302, 303, 307, 308)),
         (404, b"404 page not found"),
         (400, error("This is too long.")),
         (400, [error("No.")]),  # Google
