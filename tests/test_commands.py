@@ -182,11 +182,11 @@ def test_a_program_that_is_not_there_is_said(programs, arguments, said):
     assert said in done.output
 
 
-def test_the_version_and_frameworks_that_are_not_there(monkeypatch):
+def test_the_version_and_frameworks_that_are_not_there(register):
     assert run("--version").output.startswith("ragspan ")
     done = run("demo", "--framework", "nowhere")
     assert done.exit_code != 0
     assert "should be one of langchain, llama-index" in f"{done.output}{done.exception}"
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    register("ragspan_demo")
     done = run("demo")
     assert "no framework is installed that could answer" in f"{done.output}{done.exception}"

@@ -3,6 +3,8 @@
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from ragspan.doctor.record import Exchange, endpoint_finding
+
 PROTOBUF = "application/x-protobuf"
 REJECTED = ExportTraceServiceResponse(partial_success={"rejected_spans": 1, "error_message": "quota exceeded"})
 
@@ -46,6 +48,33 @@ def test_each_status_is_told_with_what_it_means(asked, otlp_listener, status, ki
     assert finding.found.endswith(f"HTTP {status}{said}")
 
 
+def test_a_receiver_that_answers_otherwise_has_taken_the_spans(asked, otlp_listener):
+    otlp_listener.answers(200, b"all good", Content_Type="text/plain")
+
+    assert asked(otlp_listener.url).code == "endpoint_accepts"
+
+
+@pytest.mark.parametrize(
+    ("successes", "complaints", "said"),
+    [
+        ([True, True], [], "accepts them, as the exporter says"),
+        ([True, False], ["first", "UNAUTHENTICATED"], "does not accept them: UNAUTHENTICATED"),
+        ([], [], "does not accept them: 'the exporter does not say why'"),
+    ],
+)
+def test_of_grpc_the_exporters_word_is_told(successes, complaints, said):
+    found = endpoint_finding(Exchange(url="http://h:4317", is_grpc=True, successes=successes), complaints)
+
+    assert (found.found, found.state) == (
+        f"http://h:4317 (gRPC) {said}",
+        "ok" if successes == [True, True] else "failed",
+    )
+    assert ("has to contain the key" in str(found.advice), "4317 for grpc" in str(found.advice)) == (
+        bool(complaints),
+        not successes,
+    )
+
+
 def test_an_address_that_is_used_unchanged_is_said_to_be(asked, otlp_listener):
     otlp_listener.answers(404, b"", Content_Type="text/plain")
 
@@ -60,6 +89,7 @@ def test_an_address_that_is_used_unchanged_is_said_to_be(asked, otlp_listener):
         (302, b"", {"Location": "https://login.example/?next=secret"}, "a redirect to https://login.example/,"),
         (200, b"<html></html>", {"Content_Type": "text/html; charset=utf-8"}, "web page"),
         (200, REJECTED.SerializeToString(), {"Content_Type": PROTOBUF}, "quota exceeded"),
+        (399, b"", {"Content_Type": PROTOBUF}, "a redirect to elsewhere,"),
     ],
 )
 def test_what_the_exporter_takes_for_success_and_is_none_fails(asked, otlp_listener, status, body, headers, words):

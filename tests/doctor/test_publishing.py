@@ -16,16 +16,17 @@ SINKS = []
 KINDS = ("takes", "refuses", "forbids", "slow", "idle", "busy")
 
 
-class Sink(RecordingSink):
-    """Does what the scheme of its address says."""
+class Plain(RecordingSink):
+    """Does what the scheme of its address says, and knows nothing of workers."""
 
     def __init__(self, settings):
         super().__init__()
         self.kind = settings.sink.partition(":")[0]
-        self.is_shut_down = False
+        self.waited = []
         SINKS.append(self)
 
     def flush(self, timeout):
+        self.waited.append(timeout)
         for words in {
             "forbids": ["Permissions Violation for publish", "no reply"],
             "slow": ["not connected", "not connected yet"],
@@ -37,9 +38,12 @@ class Sink(RecordingSink):
         return SimpleNamespace(dropped={"too_large": 1} if self.kind == "refuses" else {})
 
     def shutdown(self, timeout):
-        self.is_shut_down = True
+        self.waited.append(timeout)
 
+
+class Sink(Plain):
     def look_for_workers(self, timeout):
+        self.waited.append(timeout)
         seen = {
             "idle": (False, "no worker takes records: 3 wait in the stream"),
             "busy": (None, "no worker asks for records now"),
@@ -51,6 +55,7 @@ class Sink(RecordingSink):
 def published(monkeypatch, examined):
     """What the doctor finds with a sink of this kind."""
     entries = [EntryPoint(name, f"{__name__}:Sink", "ragspan_sink") for name in KINDS]
+    entries.append(EntryPoint("plain", f"{__name__}:Plain", "ragspan_sink"))
     monkeypatch.setattr(installed, "entry_points", EntryPoints(entries).select)
     SINKS.clear()
     return lambda kind: examined(RAGSPAN_SINK=f"{kind}://user:s3cret@broker")
@@ -64,13 +69,14 @@ def test_a_record_that_the_broker_takes_is_all_that_an_application_needs(publish
     accepted, taken = findings.of("sink")
     assert (accepted.state, accepted.found.split()[-1]) == ("ok", record.record_id)
     assert (taken.state, taken.found, taken.advice) == ("ok", "a worker takes records: 0 wait", None)
-    assert sink.is_shut_down
+    assert sink.waited == pytest.approx([60 * 0.8 * share for share in (0.35, 0.2, 0.45)])
     assert exit_code(findings) == 0
 
 
 @pytest.mark.parametrize(
     ("kind", "state", "code", "exits_with"),
     [
+        ("plain", "ok", "sink_accepts", 0),
         ("refuses", "failed", "sink_refuses", 1),
         ("forbids", "failed", "sink_refuses", 1),
         ("slow", "failed", "sink_refuses", 1),

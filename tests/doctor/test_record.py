@@ -51,13 +51,16 @@ def test_what_keeps_an_answer_from_its_score_is_said_once(examined, sent_to, fak
         ({"RAGSPAN_EMITTERS": "console"}, "ok", "printed"),
         ({"RAGSPAN_EMITTERS": "otel"}, "failed", "no_exporter"),
         ({"OTEL_TRACES_EXPORTER": "none"}, "failed", "no_exporter"),
+        ({"OTEL_TRACES_EXPORTER": "console"}, "ok", "arrived"),
+        ({"OTEL_TRACES_EXPORTER": "nonsense"}, "failed", "wrong_setting"),
+        ({"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "0"}, "failed", "wrong_setting"),
     ],
 )
 def test_without_an_exporter_it_says_where_scores_go(examined, variables, state, code):
     findings = examined(**variables)
 
     assert (findings[-1].state, findings[-1].code) == (state, code)
-    assert exit_code(findings) == int(state == "failed")
+    assert exit_code(findings) == {"wrong_setting": 2}.get(code, int(state == "failed"))
 
 
 def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
@@ -66,6 +69,13 @@ def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
     findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
 
     assert (findings[-1].code, exit_code(findings)) == ("tool_refused_scores", 1)
+
+
+def test_a_tool_that_takes_the_scores_is_named(examined, otlp_listener):
+    otlp_listener.answers(200, b'{"data": [{"id": "1"}]}', Content_Type="application/json")
+    findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
+
+    assert findings.codes("ok")[-2:] == ["tool_took_scores", "arrived"]
 
 
 def test_a_tool_that_is_no_configured_exporter_gets_the_whole_trace(examined, otlp_listener):

@@ -1,11 +1,16 @@
 """What the doctor says of settings and of what is installed."""
 
 import importlib.metadata
+import json
 import re
+from pathlib import Path
 
 import pytest
 
 from ragspan.doctor.examination import secrets_hider
+
+TOLD = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
+"""Variables, and what the doctor says of them, or the code of it."""
 
 
 def test_what_is_set_is_shown_but_no_secret(examined):
@@ -20,16 +25,7 @@ def test_what_is_set_is_shown_but_no_secret(examined):
     assert not [secret for secret in ("very-secret", "hidden", "hush") if secret in repr(findings)]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("RAGSPAN_SAMPLE_RATE", "2", "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
-        ("RAGSPAN_JUDGE", "gpt-4o", "there is no judge 'gpt-4o'"),
-        ("RAGSPAN_METRICS", "faithfullness", "RAGSPAN_METRICS: there is no metric 'faithfullness' here; did you mean"),
-        ("RAGSPAN_ALERT_WEBHOOK", "hooks.example.com/a", "RAGSPAN_ALERT_WEBHOOK should be an address such as https://"),
-        ("RAGSPAN_REDACT", "no_such_module:mask", "No module named 'no_such_module'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "words"), TOLD["wrong values"])
 def test_a_wrong_value_is_a_misuse_is_listed_once_and_nothing_is_tried(examined, otlp_listener, name, value, words):
     findings = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, **{name: value})
 
@@ -39,15 +35,7 @@ def test_a_wrong_value_is_a_misuse_is_listed_once_and_nothing_is_tried(examined,
     assert otlp_listener.requests == []
 
 
-@pytest.mark.parametrize(
-    ("variables", "code"),
-    [
-        ({"RAGSPAN_ENABLED": "false"}, "turned_off"),
-        ({"RAGSPAN_SAMPLE_RATE": "0"}, "sample_rate_zero"),
-        ({"OTEL_SDK_DISABLED": "true", "RAGSPAN_JUDGING": ""}, "sdk_disabled"),
-        ({"OTEL_TRACES_SAMPLER": "always_off"}, "sampler_keeps_none"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "code"), TOLD["switches"])
 def test_what_switches_scores_off_fails_and_nothing_is_asked(examined, variables, code):
     findings = examined(**variables)
 
@@ -55,14 +43,7 @@ def test_what_switches_scores_off_fails_and_nothing_is_asked(examined, variables
     assert findings.of("record").states() == ["skipped"]
 
 
-@pytest.mark.parametrize(
-    ("variables", "code"),
-    [
-        ({"OTEL_TRACES_SAMPLER": "traceidratio"}, "sampler_keeps_some"),
-        ({"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": ".2"}, "sampler_keeps_some"),
-        ({"RAGSPAN_METRIC": "overlap"}, "without_effect"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "code"), TOLD["warnings"])
 def test_what_may_keep_scores_from_being_seen_is_a_warning(examined, variables, code):
     assert examined(OTEL_SDK_DISABLED="true", **variables).codes("warning") == [code]
 
@@ -77,16 +58,7 @@ def test_an_address_of_alerts_where_nobody_listens_is_a_warning(examined, refuse
     assert "webhook_unreachable" not in findings[silent_port].codes()
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ps3cret", "Bearer t0ps3cret"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=7,x-key=t0ps3cret", "no key t0ps3cret"),
-        ("OPENAI_API_KEY", "t0ps3cret", "key=t0ps3cret"),
-        ("RAGSPAN_SINK", "nats://user:t0ps3cret@broker:4222", "no user:t0ps3cret here"),
-        ("RAGSPAN_JUDGE_BASE_URL", "http://localhost/v1?key=t0ps3cret&x=1", "the key t0ps3cret"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "words"), TOLD["secrets"])
 def test_what_the_environment_keeps_secret_is_taken_out_of_words(set_variables, name, value, words):
     set_variables(**{name: value})
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from fakes import FakeJudge
@@ -30,9 +31,8 @@ class LengthMetric:
     name = "length"
 
     async def score(self, record):
-        return Score(
-            value=min(1.0, len(record.response or "") / 100), explanation=f"of {record.question}", threshold=0.5
-        )
+        value, half = min(1.0, len(record.response or "") / 100), np.float16(0.5)
+        return Score(value=value, explanation=f"of {record.question}", threshold=0.5, details={"half": half})
 
 
 @pytest.fixture

@@ -61,7 +61,10 @@ def test_a_judge_that_agrees_is_said_to(run, table):
 
 def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(table):
     few = table(lambda number, is_right: people(number, is_right=is_right) if number < 5 else "")
-    (figures,) = agreement(evaluate(few, "context_adherence", label_column="label")).metrics
+    evaluation = evaluate(few, "context_adherence", label_column="label")
+    (figures,) = agreement(evaluation).metrics
+
+    assert "The failing response" not in str(evaluation)
 
     for figure in (figures.auroc, figures.balanced_accuracy):
         assert (figure.value, figure.upper) == (1.0, 1.0)
@@ -103,7 +106,8 @@ def test_a_table_without_labels_that_can_be_read_is_an_error(run, table, cell, o
 
 
 @pytest.mark.parametrize(("bad", "rest"), [(10, None), (11, "... and 1 more row"), (12, "... and 2 more rows")])
-def test_ten_rows_that_are_skipped_are_named_and_the_rest_counted(run, table, bad, rest):
+def test_ten_rows_that_are_skipped_are_named_and_the_rest_counted(run, table, monkeypatch, bad, rest):
+    monkeypatch.setenv("RAGSPAN_METRICS", "completeness")  # no other metric is a measure
     done = run(table(lambda number, is_right: "perhaps" if number < bad else people(number, is_right=is_right)))
 
     assert done.stderr.count("skipped row ") == 10
@@ -112,10 +116,12 @@ def test_ten_rows_that_are_skipped_are_named_and_the_rest_counted(run, table, ba
 
 def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp_path):
     summary = tmp_path / "summary.json"
-    options = ("--metrics", "context_adherence", "--label-column", "label", "--json", summary)
+    options = ("--metrics", "context_adherence,context_utilization", "--label-column", "label", "--json", summary)
     done = command("evaluate", table(people), *options)
 
     assert done.exit_code == 0, done.output
     told = json.loads(summary.read_text())["agreement"]
     assert (told["label"], told["failures"]["value"]) == ("label", 0.5)
-    assert told["metrics"][0]["balanced_accuracy"]["value"] == 1.0
+    assert [(one["metric"], one["balanced_accuracy"]["value"]) for one in told["metrics"]] == [
+        ("context_adherence", 1.0)
+    ]

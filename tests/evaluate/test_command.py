@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
+from pathlib import Path
 
 import pytest
 from result_lines import result_lines
@@ -19,6 +21,8 @@ a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 
 b,When was it built?,"[""It was built in 1889.""]",It was built in 1789 by the Romans.
 c,Who?,[],Nobody knows.
 """
+WRONG = json.loads(Path(__file__).with_name("wrong_options.json").read_text("utf-8"))
+"""The table (None without one), the options, and what is said."""
 INCOMPLETE = (
     b"question,contexts,answer\nq,It rains.,It rains.\nq,It rains.,\nq,,It rains.\n,It rains.,It rains.\nonly\n"
 )
@@ -68,6 +72,7 @@ def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
         ),
         (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score"),
         (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.5"], 1, "--min-scored is 50%"),
+        (b"question,contexts,answer\nonly\n", ["faithfulness=0"], 1, "the judge scored nothing: unreadable 1"),
     ],
 )
 def test_a_gate_fails_on_a_low_mean_or_skipped_rows_and_the_results_are_there(
@@ -91,35 +96,19 @@ def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
     assert [line for line in worst.splitlines() if line.startswith("row ")] == ["row 1", "row 3", "row 5"]
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        (b"", [], "is empty"),
-        (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
-        (ANSWERS.encode(), ["-o", "r.csv"], "rows are written as JSONL: name it r.jsonl"),
-        (ANSWERS.encode(), ["--by", "modell"], "there is no column 'modell'; there are: "),
-        (ANSWERS.encode(), ["--compare", "nothere.jsonl"], "nothere.jsonl cannot be read: No such file"),
-        (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
-        (ANSWERS.encode(), ["--judge", "gpt"], "there is no judge 'gpt'"),
-        *[
-            (ANSWERS.encode(), ["--fail-under", text], "such as faithfulness=0.8")
-            for text in ("faithfulness", "faithfulness=", "=0.8", "faithfulness=high")
-        ],
-        (ANSWERS.encode(), ["--fail-under", "completeness=1"], "a gate needs a metric of this run (--metrics): "),
-        (ANSWERS.encode(), ["--resume"], "nothing to resume without the output"),
-        (ANSWERS.encode(), ["-o", "none/r.jsonl"], "--output is 'none/r.jsonl', but there is no folder 'none'"),
-        (ANSWERS.encode(), ["--since", "1"], "--since and --to-trace are about a tool: name it after --from"),
-        (ANSWERS.encode(), ["--metrics", ","], "metrics is empty: name one at least"),
-        ([], ["--from", "fenix"], "traces can be read from mlflow and phoenix; did you mean 'phoenix'?"),
-        ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
-        ([], ["--from", "mlflow", "--project", "p", "--since", "May"], "--since is not a time: give ISO 8601 text"),
-    ],
-)
+@pytest.mark.parametrize(("data", "options", "message"), WRONG)
 def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes, data, options, message):
-    file = [write_bytes(data)] if isinstance(data, bytes) else data
+    file = [] if data is None else [write_bytes((ANSWERS if data == "answers" else data).encode())]
     done = run(*file, *options)
 
     assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["evaluate", "agree", "failures -o f.jsonl", "labels pull --project p --name n -o f.jsonl"]
+)
+def test_each_command_says_what_it_does_and_what_is_wrong(command, words):
+    assert [command(*words.split(), last).exit_code for last in ("--help", "nowhere.jsonl")] == [0, 2]
 
 
 def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(run, table, tmp_path):
@@ -133,6 +122,15 @@ def test_the_files_that_are_written_and_what_changed_from_the_baseline_are_said(
         assert "3 answers are in both runs, paired by record id; left out: 0 only in this run" in one.stdout
 
 
+def test_what_is_there_and_is_no_file_is_written_itself(run, table, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+
+    assert run(table, "--metrics", "faithfulness", "--json", tmp_path / "pipe").exit_code == 0
+    assert json.loads(os.read(reading, 1 << 16))["rows"] == 3
+    os.close(reading)
+
+
 @pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
 def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
     monkeypatch.setattr(installed, "entry_points", lambda **_: ())
@@ -142,6 +140,17 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
 
     assert done.exit_code == 2
     assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
+
+
+def broken(project, **_):
+    raise KeyError("data")
+
+
+def test_replies_that_are_not_as_expected_are_said(command, register):
+    register("ragspan_source", phoenix=f"{__name__}:broken")
+    done = command("evaluate", "--from", "phoenix", "--project", "p")
+
+    assert done.stderr.endswith("phoenix cannot be read: its replies are not as expected (KeyError)\n")
 
 
 @pytest.mark.parametrize(
@@ -194,8 +203,11 @@ def test_stopped_before_a_row_was_scored_the_command_says_that(run, table, tmp_p
 
     monkeypatch.setattr(evaluate_command, "evaluate", stopped)
     done = run(table, "--output", tmp_path / "r.jsonl")
+    (tmp_path / "r.jsonl.partial").touch()
+    some = run(table, "--output", tmp_path / "r.jsonl")
 
     assert (done.exit_code, done.stderr) == (130, "Stopped. No row was scored yet.\n")
+    assert "jsonl.partial: continue with the same command and --resume." in some.stderr
     assert "with --output FILE a run can be continued" in run(table).stderr
 
 

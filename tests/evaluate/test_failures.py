@@ -41,9 +41,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_failing_answers_are_collected_once_with_what_is_wrong_and_keep_the_labels_that_people_give(
-    command, results, tmp_path
-):
+def test_failing_answers_are_collected_once_and_keep_the_labels_that_people_give(command, results, tmp_path):
     output = tmp_path / "failures.jsonl"
     command("failures", results, "-o", output)
     found = lines(output)
@@ -98,12 +96,14 @@ def test_answers_that_failed_by_the_scores_that_a_tool_has_are_collected_with_th
         (["nothere.jsonl", "-o", "f.jsonl"], "nothere.jsonl cannot be read: No such file"),
         (["r.jsonl", "-o", "./r.jsonl"], "is the same file as the file of rows"),
         (["r.jsonl", "-o", "other.jsonl"], "was not written by ragspan failures"),
+        (["r.jsonl", "-o", "folder.jsonl"], "folder.jsonl cannot be read: Is a directory"),
         (["other.jsonl", "-o", "f.jsonl"], "is not a file of rows that this version of ragspan wrote"),
     ],
 )
 def test_wrong_usage_is_a_sentence(command, results, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     results.rename("r.jsonl")
+    (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
     done = command("failures", *arguments)
 

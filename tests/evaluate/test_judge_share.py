@@ -26,26 +26,6 @@ def in_this_process(monkeypatch):
     monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
 
 
-@pytest.fixture
-def table(write_jsonl):
-    """A file of answers, as dictionaries."""
-
-    def written(answers):
-        return write_jsonl(
-            [
-                {
-                    "id": one.record_id,
-                    "question": one.question,
-                    "contexts": [context.text for context in one.contexts],
-                    "answer": one.response,
-                }
-                for one in answers
-            ]
-        )
-
-    return written
-
-
 def by_row(evaluation, metric="context_adherence"):
     return {one.row: one for one in result_lines(evaluation) if one.metric == metric}
 
@@ -127,9 +107,9 @@ def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(a
 
 
 def test_a_resumed_run_keeps_why_rows_were_asked_about_and_pays_for_none_twice(
-    asked_judge, endpoint, tmp_path, table, monkeypatch
+    asked_judge, endpoint, tmp_path, monkeypatch
 ):
-    path, output, written = table(some_answers(60)), tmp_path / "out.jsonl", []
+    answers, output, written = some_answers(60), tmp_path / "out.jsonl", []
 
     def add(self, done, before=RowWriter.add):
         before(self, done)
@@ -140,10 +120,10 @@ def test_a_resumed_run_keeps_why_rows_were_asked_about_and_pays_for_none_twice(
     with monkeypatch.context() as patched:
         patched.setattr(RowWriter, "add", add)
         with pytest.raises(KeyboardInterrupt):
-            evaluate(path, METRICS, judge=asked_judge, judge_share=0.2, output=output)
+            evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2, output=output)
     asked_before = {row.row: row.asked for row in ResultFile(partial_of(output)).rows()}
     endpoint.requests.clear()
-    again = by_row(evaluate(path, METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True))
+    again = by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True))
 
     assert len(asked_before) == 30
     assert {row: again[row].asked for row in asked_before} == asked_before
@@ -151,13 +131,13 @@ def test_a_resumed_run_keeps_why_rows_were_asked_about_and_pays_for_none_twice(
 
 
 def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_asked_about_again(
-    asked_judge, endpoint, tmp_path, table
+    asked_judge, endpoint, tmp_path
 ):
     answer, output = endpoint.answer, tmp_path / "out.jsonl"
     endpoint.answer = lambda request: endpoint.fails(400, "no")
-    failed = evaluate(table(some_answers(40)), METRICS, judge=asked_judge, judge_share=0.2, output=output)
+    failed = evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, output=output)
     endpoint.answer = answer
-    again = evaluate(table(some_answers(40)), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
+    again = evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
 
     asked = failed.summary["context_adherence"].asked
     fallbacks = sum(asked.fallbacks.values())

@@ -138,12 +138,16 @@ def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [(["evaluate"], "the judge scored nothing: "), (["agree", "--label-column", "label"], "has a score: ")],
+    [
+        (["evaluate", "-o", "r.jsonl"], "the judge scored nothing: "),
+        (["agree", "--label-column", "label"], "has a score: "),
+    ],
 )
 def test_where_nothing_is_scored_the_command_fails_and_says_why_once(
     command, fake_openai, monkeypatch, tmp_path, words, told
 ):
     fake_openai.answer = lambda _: fake_openai.fails(401, "Incorrect API key provided")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAGSPAN_JUDGE", "openai:m")
     monkeypatch.setenv("RAGSPAN_JUDGE_BASE_URL", fake_openai.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "k")

@@ -6,13 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan.evaluate.summaries import (
-    LEAST_LABELS,
-    RateEstimate,
-    Stratum,
-    estimate_rate,
-    rate_by_labels,
-)
+from ragspan.evaluate.summaries import LEAST_LABELS, RateEstimate, Stratum, estimate_rate, rate_by_labels
 
 DOUBTFUL = Stratum(answers=160, labels=160, failing=60)
 REST = Stratum(answers=840, labels=42, failing=2)

@@ -117,6 +117,8 @@ def test_records_are_taken_as_they_are_and_as_json_by_their_names(rows):
     ((as_json,), _) = read(json.loads(RECORD.to_json()))
 
     assert (as_it_is.record, row.record.record_id) == (RECORD, "a")
+    for name in ("id", "record_id", "example_id"):
+        assert read({**PLAIN, name: "x"})[0][0].record.record_id == "x"
     for name in ("record_id", "question", "contexts", "response"):
         assert getattr(as_json.record, name) == getattr(RECORD, name)
 

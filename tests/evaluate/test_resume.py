@@ -14,6 +14,7 @@ from programs import run_python
 from ragspan.evaluate import ResultFile, evaluate
 from ragspan.evaluate.rows import RowWriter, partial_of
 from ragspan.exceptions import TableError
+from ragspan.outcomes import Score
 
 ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} for number in range(8)]
 ROWS[2] = ROWS[5] = ROWS[6] = "no row"
@@ -109,6 +110,26 @@ def test_columns_that_a_resumed_run_adds_are_in_its_file_and_earlier_ones_stay(l
     assert [row.record.metadata for row in evaluation.all_rows()] == [
         {"team": "t", "model": f"m{row}"} for row in (0, 1)
     ]
+
+
+def test_rows_of_a_run_that_did_not_end_are_not_replaced(run, tmp_path):
+    run(tmp_path / "r.jsonl", stop_at=2)
+
+    with pytest.raises(TableError, match="holds rows of an earlier run that did not come to its end: continue it with"):
+        run(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize(("in_the_way", "said"), [("r.jsonl.partial", "$"), ("r.jsonl", "; rows are in .*partial$")])
+def test_rows_that_cannot_be_written_are_an_error(tmp_path, in_the_way, said):
+    class MakesFolder:
+        name = "folder"
+
+        def score(self, record):
+            (tmp_path / in_the_way).mkdir(exist_ok=True)
+            return Score(value=1.0)
+
+    with pytest.raises(TableError, match=f"{in_the_way} cannot be written: Is a directory{said}"):
+        evaluate([ROWS[0]], [MakesFolder()], output=tmp_path / "r.jsonl")
 
 
 def test_only_the_owner_may_read_the_rows(run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -30,6 +31,10 @@ def test_the_cost_of_a_resumed_run_says_that_the_earlier_one_is_in_it():
         ({"done": 50, "resumed": 20}, "50 rows (50%) · 3.0 rows/s\n"),
         ({"done": 50, "outage": "waiting for the judge"}, "50 rows (50%) · waiting for the judge\n"),
         ({"done": 50, "resumed": 50}, "50 rows (50%)\n"),
+        (
+            {"done": 50, "status": SimpleNamespace(update=lambda words: sys.stderr.write(f"{words}.\n"))},
+            "50 rows (50%) · 5.0 rows/s.\n",
+        ),
         ({"done": 0, "begun": 50, "outage": "waiting"}, "0 rows (0%) · waiting\n"),
     ],
 )
@@ -39,6 +44,7 @@ def test_a_line_tells_rows_and_rate_and_who_is_waited_for(clock, monkeypatch, ca
     evaluation = Evaluation(metrics=("m",), rows=run["done"], resumed=run.get("resumed", 0))
     others = dict.fromkeys(("budget", "writer", "patience", "stop"))
     shown = scoring.Run(metrics=[], settings=Settings(), table=table, evaluation=evaluation, progress=True, **others)
+    shown.status = run.get("status")
     shown.begun, shown.outage = run.get("begun", run["done"]), run.get("outage")
     shown.began = shown.shown = clock.now - 10
     shown.show_progress()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
+import sys
+from pathlib import Path
 
 import pandas as pd
 import polars as pl
@@ -11,9 +14,11 @@ import pytest
 from pyarrow import parquet
 
 from ragspan.evaluate.tables import table_of
-from ragspan.exceptions import TableError
+from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
+FILES = json.loads(Path(__file__).with_name("files.json").read_text("utf-8"))
+"""What is in a file, its name, and its rows."""
 ROWS = [{"question": "a", "contexts": ["x", "y"]}, {"question": None, "contexts": []}]
 
 
@@ -86,6 +91,7 @@ def test_what_is_no_table_is_an_error(data, kind):
         (None, "absent.csv", "No such file"),
         (b"question\na\n", "t.parquet", "cannot be read as Parquet"),
         (b"\xef\xbb\xbf\n", "t.csv", "is empty"),
+        (b'"a"b,c\nx,y\n', "t.csv", "the header is not CSV \\(',' expected after '\"'\\): save it as CSV in UTF-8"),
         (gzip.compress(b"question\n" * 1000, mtime=0), "t.csv.gz", "is not UTF-8 text: unpack it"),
         (b"a,b,a\n", "t.csv", "two columns of one name: a, b, a"),
         (b'[{"a": 1}\n{"a": 2}]', "t.json", "is not JSON: Expecting ',' delimiter, at line 2, column 1"),
@@ -98,25 +104,9 @@ def test_a_file_that_is_no_table_is_an_error(read, tmp_path, data, name, message
         table_of(tmp_path / name) if data is None else read(data, name)
 
 
-@pytest.mark.parametrize(
-    ("data", "name", "rows"),
-    [
-        (b"question\na\n", "t.txt", [{"question": "a"}]),
-        (b"question\ta\tb\nx\ty\tz\n", "t.tsv", [{"question": "x", "a": "y", "b": "z"}]),
-        (b'{"a": "x"}\n', "t", [{"a": "x"}]),
-        (b'{"ragspan_run": {"format": 6}}\n{"row": 1, "a": "x"}\n', "t.jsonl", [{"row": 1, "a": "x"}]),
-        (b"question,answer\n", "t.csv", []),
-        (b" [ ] ", "t.json", []),
-        (b"a;b;c\nx;y;z\n", "t.csv", [{"a": "x", "b": "y", "c": "z"}]),
-        (b'"x;y;z",b\np,q\n', "t.csv", [{"x;y;z": "p", "b": "q"}]),  # the delimiter is none in quotes
-        (b'a, b, c\nx, "y, z",  w\n', "t.csv", [{"a": "x", "b": "y, z", "c": "w"}]),  # as people type it
-        (b"a , b\nx,y\n", "t.csv", [{"a": "x", "b": "y"}]),
-        (b"a,b\nx,y\n", "t.tsv", [{"a": "x", "b": "y"}]),
-        ("\ufeffa|ü\nx\u2028y|€\x85\n".encode(), "t.csv", [{"a": "x\u2028y", "ü": "€\x85"}]),
-    ],
-)
+@pytest.mark.parametrize(("data", "name", "rows"), FILES)
 def test_a_file_is_read_by_its_ending_and_its_options(read, data, name, rows):
-    good, bad = read(data, name)
+    good, bad = read(data.encode(), name)
 
     assert (data_of(good), bad) == (rows, [])
 
@@ -175,3 +165,13 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
     assert (list(table.columns), table.share_read(3)) == (["question", "prediction", "scores"], 1)
     good, bad = split(table)
     assert (data_of(good), numbers(good), bad) == (rows, [1, 2, 3], [])
+
+
+def test_parquet_that_cannot_be_read_to_its_end_and_a_missing_package_are_errors(tmp_path, monkeypatch):
+    times = pa.table({"t": pa.array([2**60], pa.timestamp("ms"))})
+    parquet.write_table(times, tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"t\.parquet cannot be read to its end: "):
+        table_of(tmp_path / "t.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigurationError, match=r'Parquet needs pyarrow: pip install "ragspan\[datasets\]"'):
+        table_of(tmp_path / "t.parquet")

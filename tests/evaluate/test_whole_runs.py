@@ -50,7 +50,7 @@ def told(text):
 
 RUNS = {
     "plain": ["evaluate", "table.jsonl", "--json", "s.json", "--output", "r.jsonl"],
-    "every metric": ["evaluate", "table.jsonl", "--by", "model", "--json", "s.json", "--report", "r.html", "--metrics",
+    "every metric": ["evaluate", "table.jsonl", "--by", "model", "--label-column", "label", "--json", "s.json", "--report", "r.html", "--metrics",
         "context_adherence,faithfulness,completeness,context_utilization,context_relevance,chunk_attribution,chunk_utilization"],
     "gates that hold": ["evaluate", "table.jsonl", "--fail-under", "faithfulness=0.2", "--min-passing", "faithfulness=0.3",
         "--none-below", "faithfulness=0", "--min-scored", "0.4", "--limit", "9", "--metrics", "faithfulness"],
@@ -58,6 +58,7 @@ RUNS = {
         "--none-below", "faithfulness=0.5", "--min-scored", "0.99"],
     "two groups": ["evaluate", "table.jsonl", "--by", "model", "--by", "label", "--metrics", "faithfulness", "--json", "s.json"],
     "agreement": ["agree", "many.jsonl"],
+    "labels": ["evaluate", "table.jsonl", "--limit", "6", "--label-column", "label", "--report", "r.html", "--metrics", "context_adherence"],
     "agreement of few": ["agree", "table.jsonl", "--metrics", "completeness,faithfulness"],
 }  # fmt: skip
 

@@ -7,6 +7,9 @@ import os
 
 import pytest
 
+from ragspan.evaluate import evaluate
+from ragspan.exceptions import ConfigurationError
+
 ROW = {"question": "q", "contexts": ["Beta settles."], "response": "Beta settles."}
 
 
@@ -26,6 +29,8 @@ def test_a_file_that_is_the_table_by_any_name_is_refused(command, table, name, o
     done = command("evaluate", "t.jsonl", option, name.format(folder=table.parent.name))
 
     assert (done.exit_code, "is the same file as the table" in done.stderr) == (2, True)
+    with pytest.raises(ConfigurationError, match=r"^the output .* is the same file as the table, which is read, and w"):
+        evaluate(name, output=name)
     assert json.loads(table.read_text(encoding="utf-8")) == ROW
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from fakes import FakeJudge
 
-from ragspan import ConfigurationError
-from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price, named_judge
+from ragspan import ConfigurationError, judges
+from ragspan.judges import Jury, LLMJudge, OpenAIJudge, OverlapJudge, Price, named_judge
 from ragspan.judges.judge_catalogue import judge_of
 
 KEY = "sk-0123456789"
+WRONG = json.loads(Path(__file__).with_name("wrong_judges.json").read_text("utf-8"))
+"""Names, and options of a judge, each with the pattern of what is said."""
 
 
 class HouseJudge(FakeJudge):
@@ -47,42 +52,13 @@ def test_the_embedded_judge_and_providers_have_names():
     assert (judge.name, judge.price) == ("anthropic:claude-haiku-4-5", Price(1.0, 5.0))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("gpt-4o", "did you mean 'openai:gpt-4o'\\?"),
-        ("antropic:claude", "did you mean 'anthropic'"),
-        ("anthropic", "'anthropic' names no model: the judge should be like 'anthropic:claude-haiku-4-5'"),
-        ("zebra", "there is no judge 'zebra' here .*; there are: overlap, openai:<model>, .*, house"),
-        ("langchain:x:y", r"pip install 'ragspan\[langchain\]'"),
-        ("gone", "nowhere:Judge cannot be imported"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), WRONG["names"])
 def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, message):
     with pytest.raises(ConfigurationError, match=message):
         named_judge(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("openai:m", {"timeuot": 3}, "'openai:m' cannot be made: TypeError: .* unexpected keyword argument 'timeuot'"),
-        ("openai:m", {"timeout": KEY}, "^timeout is a text, but should be a number of seconds, more than 0$"),
-        ("openai:m", {"extra_headers": [KEY]}, "^extra_headers is a list, but should be a dictionary of fields, such "),
-        (
-            "openai:m",
-            {"extra_body": 7},
-            "^extra_body is 7, .*dictionary of fields, such as {'reasoning_effort': 'low'}$",
-        ),
-        ("openai:m", {"max_retries": -1}, "^max_retries is -1, but should be a whole number, at least 0$"),
-        ("openai:m", {"temperature": "0"}, "^temperature is a text, but should be a number from 0 to 2$"),
-        ("openai:m", {"max_context_chars": 0}, "^max_context_chars is 0, but should be a whole number, at least 1$"),
-        ("openai:m", {"mode": "x"}, "^mode is a text, but should be one of one_request, thorough$"),
-        ("openai:m", {"price": "1"}, r"^price is a text, but should be a Price, such as Price\(0.15, 0.60\)$"),
-        ("openai:m", {"price": [1, -1]}, r"^a price's output is -1\.0, but should be a number of dollars, 0 or more$"),
-        ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),
-    ],
-)
+@pytest.mark.parametrize(("name", "options", "message"), WRONG["options"])
 def test_a_wrong_option_is_an_error_without_its_value(house, name, options, message):
     with pytest.raises(ConfigurationError, match=message) as refusal:
         named_judge(name, **{"api_key": "sk-of-the-test", **options} if name == "openai:m" else options)
@@ -100,5 +76,22 @@ def test_several_names_are_a_jury_with_options_for_all_or_for_each():
         assert isinstance(jury, Jury)
         assert jury.name == "openai:a,anthropic:b"
         assert [judge.price.input for judge in jury.judges] == prices
-    with pytest.raises(ConfigurationError, match="options are for 3 judges, but 2 are named"):
-        judge_of("openai:a,anthropic:b", [{}, {}, {}])
+    for names, named in (("openai:a,anthropic:b", "2 are named"), ("openai:a", "1 is named")):
+        with pytest.raises(
+            ConfigurationError, match=f"options are for 3 judges, but {named}: give one for all, or one"
+        ):
+            judge_of(names, [{}, {}, {}])
+
+
+def test_the_names_of_the_package_are_those_that_it_has():
+    assert dir(judges) == judges.__all__
+    with pytest.raises(AttributeError, match=r"module 'ragspan\.judges' has no attribute 'Jurry'"):
+        judges.Jurry  # noqa: B018
+    with pytest.raises(ConfigurationError, match=r"^model is '', but should be a model's name, such as 'gpt-4o-mini'$"):
+        OpenAIJudge("", api_key=KEY)
+    for arguments, said in (
+        ({"client": 7}, "a ChatClient, with a method complete"),
+        ({"name": " "}, "a text that is not"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"^{next(iter(arguments))} is .*, but should be {said}"):
+            LLMJudge(**{"client": OpenAIJudge("m", api_key=KEY).client, "name": "n", **arguments})

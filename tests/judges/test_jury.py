@@ -10,10 +10,11 @@ from fakes import FakeJudge
 
 from ragspan import ConfigurationError, MetricFailure, RagRecord
 from ragspan.config import Settings
-from ragspan.exceptions import JudgeError
-from ragspan.judges import Jury, OpenAIJudge, OverlapJudge
+from ragspan.exceptions import BudgetExhausted, JudgeError
+from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, jury
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
+from ragspan.throttled_log import ThrottledLog
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 
@@ -56,18 +57,45 @@ def test_votes_and_ratings_are_spread_in_turn(kind, count, polls, shares):
     assert score.details[f"valid_{kind.answers}"] == polls
 
 
-def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there(caplog):
-    lost = JudgeError("APITimeoutError", "no answer", outage=True)
+LOST = JudgeError("APITimeoutError", "no answer", outage=True, status=408)
+SPENT, UNREADABLE = BudgetExhausted("usd_per_day"), JudgeError("InvalidVerdict", "prose")
 
-    good = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("lost", error=lost)])))
-    assert caplog.messages == ["the jury votes without lost, which failed with APITimeoutError"]
-    bad = outcome_of(ContextAdherence(Jury([CountingJudge("a", error=lost), CountingJudge("b")])))
 
-    half = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("b", error=lost)]), polls=2))
+@pytest.mark.parametrize(
+    ("errors", "polls", "failed"),
+    [
+        ((None, LOST), 3, None),
+        ((None, LookupError("a defect")), 3, None),
+        ((LOST, None), 3, LOST),
+        ((None, LOST), 2, LOST),
+        ((None, UNREADABLE), 3, UNREADABLE),
+        ((SPENT, None), 3, SPENT),
+    ],
+)
+def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there(
+    caplog, monkeypatch, errors, polls, failed
+):
+    monkeypatch.setattr(jury, "_log", ThrottledLog())
+    judges = [CountingJudge(name, error=error) for name, error in zip("ab", errors, strict=True)]
+    metric = ContextAdherence(Jury(judges), polls=polls)
 
-    assert (good.value, good.details["valid_votes"]) == (1.0, 2)
-    assert half == MetricFailure(error_type="APITimeoutError", message="b: no answer", outage=True)
-    assert bad == MetricFailure(error_type="APITimeoutError", message="a: no answer", outage=True)
+    outcome = outcome_of(metric)
+    if failed is None:
+        kind = getattr(errors[1], "error_type", "LookupError")
+        assert caplog.messages == [f"the jury votes without b, which failed with {kind}"]
+        assert outcome.details["valid_votes"] == 2
+    else:
+        words = str(failed) if failed is SPENT else f"{'a' if errors[0] else 'b'}: {failed}"
+        told = {name: getattr(failed, name) for name in ("error_type", "outage", "status")}
+        assert outcome == MetricFailure(message=words, **told)
+
+
+async def test_what_is_not_voted_on_the_first_answers():
+    jury = Jury([FakeJudge(name="a", claims=["One."], useful=[True]), FakeJudge(name="b", supported=[False])])
+
+    assert await jury.extract_claims(RECORD) == ["One."]
+    assert [one.supported for one in await jury.verify_claims(RECORD, ["One."])] == [True]
+    assert [one.value for one in await jury.judge_usefulness(RECORD)] == [1.0]
 
 
 @pytest.mark.parametrize(

@@ -27,23 +27,22 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert request["response_format"]["json_schema"]["schema"] == schema_of([PARTS["grounding"]])
 
 
-# Endpoints that understand less
+# Endpoints in trouble
 
 
 def error(message, **more):
     return {"error": {"message": message, "type": "invalid_request_error", **more}}
 
 
-# Endpoints in trouble
-
-
 @pytest.mark.parametrize(
     ("status", "body"),
     [
         *((status, error("No.")) for status in (401, 403, 408, 429, 500)),
-        (307, b""),
+        *((status, b"") for status in (301, 302, 303, 307, 308)),
         (404, b"404 page not found"),
         (400, error("This is too long.")),
+        (400, [error("No.")]),  # Google
+        (400, {"detail": "größer"}),
         (502, b"<html><title>502</title><h1>Bad\nGateway</h1></html>"),
         (200, b"<html>Please log in.</html>"),
         (200, {}),

@@ -46,6 +46,3 @@ def test_a_model_has_the_price_of_the_table_whatever_its_date(model, price):
 )
 def test_a_price_is_known_at_openais_hosts_and_azures(host, price):
     assert price_of("gpt-4o-mini", host) == price
-
-
-# The price of a judge

@@ -9,7 +9,8 @@ from fakes import FakeJudge
 
 from ragspan import ConfigurationError, NotApplicable
 from ragspan.config import Settings
-from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, metric_names, metrics_from
+from ragspan.metrics import FaithfulnessWithHHEM
+from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, judge_from, metric_names, metrics_from
 from ragspan.outcomes import Score
 
 
@@ -93,10 +94,27 @@ def test_an_unknown_name_is_an_error_that_says_what_may_be_meant(others, name, m
             metrics_from(settings, chosen)
 
 
-def test_by_its_name_hhem_has_the_settings_device(hhem):
+def test_by_its_name_hhem_has_the_settings_device_as_a_judge_too(hhem):
     [made] = metrics_from(Settings(metrics=("faithfulness_hhem",), hhem_device="cuda"), judge=FakeJudge())
 
-    assert made.verifier.options == {"device": "cuda"}
+    assert made.verifier.options == judge_from(Settings(judge="hhem", hhem_device="cuda")).options == {"device": "cuda"}
+    assert FaithfulnessWithHHEM(FakeJudge()).verifier.options == {}
+
+
+@pytest.mark.parametrize("judge", [None, 7, FakeJudge, [], "", {"a": 1}])
+def test_what_is_no_judge_is_an_error(judge):
+    with pytest.raises(
+        ConfigurationError, match=r"^judge is .*, but should be a judge, .* list of several for a jury$"
+    ):
+        metrics_from(Settings(), judge=[judge] if judge is None else judge)
+
+
+def test_names_in_a_list_are_a_jury_and_a_mode_is_that_of_language_models(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    settings = Settings(judge_mode="thorough", metric_timeout=90.0)
+    adherence, _ = metrics_from(settings, judge=["openai:a", "openai:b"])
+
+    assert (adherence.judge.name, adherence.judge.prompt_version) == ("openai:a,openai:b", "8-thorough")
 
 
 def test_without_its_package_hhem_is_an_error_that_says_what_to_install(register):

@@ -94,6 +94,19 @@ async def test_there_is_no_cause_where_the_searches_are_unknown_or_the_answer_pa
     assert (score.causes, score.cause) == ((), None)
 
 
+@pytest.mark.parametrize(
+    ("response", "causes"),
+    [
+        (INVENTED, (Cause(kind="unsupported", claim=INVENTED),)),
+        ("Die Karte kostet im Jahr 49 Euro, und sie ist im März zu zahlen.", ()),  # in another language
+    ],
+)
+async def test_what_no_document_supports_is_unsupported_where_that_can_be_told(dropped, fixed_judge, response, causes):
+    score = await ContextAdherence(fixed_judge(votes=[False] * 3)).score(replace(dropped, response=response))
+
+    assert score.causes == causes
+
+
 PAGE = RetrievedContext(text=f"page: 3\n\n{FEES.text} And more.")
 SUMMARY = replace(FEES, text="A summary that is quite a bit longer than the document of which it is one.")
 WITHOUT_ID = replace(FEES, id=None)

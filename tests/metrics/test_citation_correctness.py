@@ -70,6 +70,8 @@ async def test_a_language_model_is_asked_about_all_citations_in_one_request(fake
     assert (score.value, score.label, score.details["citations"]) == (1 / 3, "fail", 3)
     assert [one.verdict for one in score.evidence] == ["supported", "unsupported", "unsupported"]
     assert "[9] after “The harbour is old.” (there is no such context)" in score.explanation
+    asked = fake_openai.requests[0]["messages"][0]["content"]
+    assert '- "citations": each item names a context by its number and quotes a sentence' in asked
     assert "2. context 3: Returns take 30 days." in json.dumps(fake_openai.requests)
 
 

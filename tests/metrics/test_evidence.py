@@ -8,10 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ragspan.judges import OverlapJudge, Vote
-from ragspan.metrics import (
-    ContextAdherence,
-    Faithfulness,
-)
+from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable
 from ragspan.records import Background, RagRecord
 
@@ -67,9 +64,7 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
         ({"response": "You are welcome."}, False),
     ],
 )
-async def test_with_unknown_documents_results_of_tools_and_history_count_if_all_prompts_were_seen(
-    metric, changes, judged
-):
+async def test_with_unknown_documents_tools_and_history_count_if_all_prompts_were_seen(metric, changes, judged):
     unknown = record(contexts=None, response=FEE, background=[TOOL], prompts_seen=True)
 
     outcome = await metric(OverlapJudge()).score(replace(unknown, **changes))

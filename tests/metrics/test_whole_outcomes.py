@@ -163,7 +163,7 @@ def test_what_a_label_is_worth_for_the_share_that_fails():
     assert judged(NotApplicable(reason="no_contexts"), "doubtful") is None
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.85, 0.9, 0.95, 1.0])
 def test_which_answers_are_asked_about_in_a_row(share):
     chance = random.Random(3)
     threshold = DoubtThreshold(share, draw=chance.random)

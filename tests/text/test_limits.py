@@ -41,9 +41,6 @@ def test_texts_that_share_a_room_get_the_same_size_and_short_ones_stay_whole():
     assert beginnings(["塔" * 100, "t" * 100, "t"], 101) == ["塔" * 10, "t" * 50, "t"]
 
 
-GERMAN = " der die und nicht"
-
-
 @pytest.mark.parametrize(
     ("read", "room", "words"),
     [
@@ -63,7 +60,7 @@ def test_a_language_is_read_from_the_beginning_and_needs_some_of_its_words(read,
 
 
 def test_the_language_of_the_ninth_context_is_not_asked():
-    assert languages_of("12", [*["12"] * 8, GERMAN]).contexts.code == "en"
+    assert languages_of("12", [*["12"] * 8, " der die und nicht"]).contexts.code == "en"
 
 
 @pytest.mark.parametrize(
@@ -95,12 +92,7 @@ def test_a_refusal_is_half_of_what_is_said_at_the_beginning(response, is_one):
 
 @pytest.mark.parametrize(
     ("text", "lengths"),
-    [
-        ("1" * 64, [64]),
-        ("1" * 65, [64, 1]),
-        ("字" * 4096, [4096]),
-        ("字" * 4097, [4096, 1]),
-    ],
+    [("1" * 64, [64]), ("1" * 65, [64, 1]), ("字" * 4096, [4096]), ("字" * 4097, [4096, 1])],
     ids=lambda value: str(value)[:9],
 )
 def test_a_token_is_cut_where_it_is_too_long(text, lengths):

@@ -1,38 +1,21 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from ragspan.text.responses import declines, is_refusal
 
+RESPONSES = json.loads(Path(__file__).with_name("refusals.json").read_text("utf-8"))
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        "I don't know.",
-        "The passages do not say when it opened.",
-        "There is no mention of the price in the provided text.",
-        "Je ne peux pas répondre à cette question.",
-        "В тексте не указано, когда открылся музей.",
-        "لا توجد معلومات عن السعر في النص.",
-        "文中没有提到价格。",
-        "Unfortunately, the opening date is not mentioned in the given passages.",
-    ],
-)
+
+@pytest.mark.parametrize("response", RESPONSES["refusals"])
 def test_refusals_are_recognised(response):
     assert is_refusal(response)
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        "The tower opened in 1889.",
-        "We do not have parking.",
-        "There is no evidence that sugar causes hyperactivity.",
-        "No information is shared with third parties.",
-        "Das Medikament darf nicht mit Alkohol eingenommen werden.",
-        "商品在购买三十天后不可以退货。",
-    ],
-)
+@pytest.mark.parametrize("response", RESPONSES["answers that deny"])
 def test_answers_that_deny_something_are_no_refusals(response):
     assert not is_refusal(response)
 

@@ -6,7 +6,6 @@ Each integration registers an `AnsweringFramework` class in the entry-point grou
 from __future__ import annotations
 
 import enum
-import importlib.metadata
 import re
 from typing import NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from ragspan.application import configure
 from ragspan.arguments import one_of
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
+from ragspan.installed import load_part, part_names
 from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.providers import exporter_names
@@ -118,6 +118,7 @@ def _words(text: str) -> set[str]:
 
 
 _GROUP = "ragspan_demo"
+_MISSING = "no framework is installed that could answer: pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
 _LEGEND = """\
 Scores by {judge}, from 0 to 1; pass or fail by a threshold:
 context_adherence    does the response keep to its contexts?
@@ -134,7 +135,7 @@ def run_demo(*, framework: str | None = None) -> None:
     chosen = _chosen_frameworks(framework)
     exported = [name for name in settings.emitters if name != "console"] if exporter_names("traces") else []
     configured = configure(emitters=[*exported, ConsoleEmitter(capture_content=True)])
-    frameworks: dict[str, AnsweringFramework] = {name: point.load()() for name, point in chosen.items()}
+    frameworks: dict[str, AnsweringFramework] = {name: load_part(_GROUP, name, _MISSING)() for name in chosen}
     tracer = trace.get_tracer("ragspan.demo")
     console = Console(highlight=False, soft_wrap=True)
     for number, asked in enumerate((one for one in SCRIPT if one.framework in frameworks), start=1):
@@ -151,11 +152,9 @@ def run_demo(*, framework: str | None = None) -> None:
         console.print("\nThe same as spans: OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ragspan demo")
 
 
-def _chosen_frameworks(name: str | None) -> dict[str, importlib.metadata.EntryPoint]:
-    installed = {point.name: point for point in importlib.metadata.entry_points(group=_GROUP)}
+def _chosen_frameworks(name: str | None) -> list[str]:
+    installed = list(part_names(_GROUP))
     if not installed:
-        raise ConfigurationError(
-            "no framework is installed that could answer: pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
-        )
-    one_of(*sorted(installed)).or_none().check("--framework", name)
-    return {key: installed[key] for key in ([name] if name else sorted(installed))}
+        raise ConfigurationError(_MISSING)
+    one_of(*installed).or_none().check("--framework", name)
+    return [name] if name else installed

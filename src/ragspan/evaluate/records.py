@@ -234,7 +234,7 @@ def _reader_of(part: str, choice: ColumnChoice, table: Table) -> Callable[[Row],
 
         return readers[0] if len(readers) == 1 else joined
     if table.sample and choice not in table.columns and not _leads_somewhere(choice, table):
-        close = difflib.get_close_matches(choice, table.columns, 1, 0.5)
+        close = difflib.get_close_matches(choice, table.columns, cutoff=0.5)
         guess = f"did you mean {close[0]!r}?" if close else _hint(part)
         use = "" if part == "by" else f" for the {part}"
         raise TableError(

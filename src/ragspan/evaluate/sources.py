@@ -71,9 +71,7 @@ class Source(Protocol):
         ...
 
 
-def stored_answers(
-    tool: str, project: str | None, since: str | None, *, annotated: bool = False
-) -> Iterator[StoredAnswer]:
+def stored_answers(tool: str, project: str | None, since: str | None, *, annotated: bool) -> Iterator[StoredAnswer]:
     """The answers that a command names by its options."""
     known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
     missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}{meant(tool, known)}"

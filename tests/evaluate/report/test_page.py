@@ -14,6 +14,7 @@ from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.report import show_failing
 from ragspan.evaluate.rows import BadRow
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating
+from ragspan.metrics import JudgedContext
 from ragspan.usage import Usage
 
 HOSTILE = [
@@ -87,23 +88,24 @@ def test_the_data_say_which_run_it_is_whether_gates_held_and_what_it_cost(answer
 
 
 def test_the_worst_answers_have_most_room(answered, evaluation_of):
-    def row(at):
-        score = Score(value=at / 100, threshold=0.9, explanation=f"{at} " + "e" * 2000)
-        texts = {"question": "q" * 5000, "contexts": ["c" * 1000] * 25, "response": f"{at} " + "r" * 9000}
-        return answered(at, {"a": score}, **texts)
+    claims = tuple(ClaimVerdict(index=at, verdict="supported", claim=f"{at}") for at in range(45))
+    useful = tuple(JudgedContext(index=at, id=None, rank=None, value=float(at > 22)) for at in range(25))
 
-    answers = show_failing(evaluation_of(map(row, range(10, 61))))["answers"]
+    def row(at):
+        score = Score(value=at / 100, threshold=0.9, explanation=f"{at} " + "e" * 2000, evidence=claims + useful)
+        contexts = [f"{number:02} {'c' * 997}" for number in range(25)]
+        texts = {"question": "q" * 5000, "contexts": contexts, "response": f"{at} " + "r" * 9000}
+        return answered(at, {"chunk_attribution": score}, **texts)
+
+    found = show_failing(evaluation_of(map(row, range(10, 61))))
 
     def room(one):
         question, response, contexts = one["question"], one["response"], one["contexts"]
-        texts = [
-            question["text"],
-            response["text"],
-            contexts[0]["text"],
-            one["finding"],
-            one["scores"][0]["explanation"],
-        ]
-        return [*map(len, texts), question["omitted"], response["omitted"], len(contexts)]
+        explanation = one["scores"][0]["explanation"]
+        texts = [question["text"], response["text"], contexts[0]["text"], one["finding"], explanation]
+        return [*map(len, [*texts, one["claims"], contexts]), question["omitted"], response["omitted"]]
 
-    assert room(answers[49]) == [1200, 3600, 360, 300, 1500, 3800, 5403, 20]
-    assert room(answers[50]) == [90, 270, 27, 300, 1500, 4910, 8733, 20]
+    assert room(found["answers"][49]) == [1200, 3600, 360, 300, 1500, 40, 20, 3800, 5403]
+    assert room(found["answers"][50]) == [90, 270, 27, 300, 1500, 40, 20, 4910, 8733]
+    assert [one["number"] for one in found["answers"][0]["contexts"]] == [*range(1, 19), 24, 25], "the useful ones"
+    assert found["documents"] == [{"name": f"{at:02} {'c' * 56}…", "failing": 51, "answers": 51} for at in range(20)]

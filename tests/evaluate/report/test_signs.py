@@ -31,6 +31,10 @@ def signs(answered, evaluation_of):
         ([NotApplicable(reason="no_citations")] * 40, "many answers have no score", None, None),
         ([0.9] * 98 + [FAILED] * 2, "many answers have no score", "high", "timeout 2"),
         ([0.1] + [0.9] * 39, "Begin with a", "notice", "1 of 40 answers fail it (2%)."),
+        ([0.1] + [0.9] * 4, "Begin with a", "high", "1 of 5 answers fail it (20%)."),
+        ([0.375] * 30 + [0.52] * 20, "low median", "notice", "The median is 0.38"),
+        ([0.36] * 30 + [0.52] * 20, "low median", "high", "The median is 0.36"),
+        ([0.496] * 30 + [0.52] * 20, "low median", None, None),  # rounded it is the threshold
     ],
 )
 def test_a_sign_has_a_level_and_the_figures_behind_it(signs, outcomes, title, level, figures):

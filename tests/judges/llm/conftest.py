@@ -19,12 +19,15 @@ class ScriptedClient:
     def __init__(self, *answers, choices=True):
         self._answers = list(answers)
         self.capabilities = EndpointCapabilities(left_out=frozenset() if choices else frozenset({"n"}))
-        self.requests = []
+        self.requests, self.at_once, self._open = [], [], 0
 
     async def complete(self, messages, *, schema, n, temperature):
         self.requests.append({"messages": messages, "schema": schema, "n": n, "temperature": temperature})
+        self._open += 1
+        self.at_once.append(self._open)
         for _ in range(5):  # as real ones wait for an answer
             await asyncio.sleep(0)
+        self._open -= 1
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer

@@ -47,6 +47,7 @@ async def ask(model, n=1):
 @pytest.mark.usefixtures("one_thread")
 async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
     asked = []
+    assert repr(Model(None)) == "Model(OfNothing)"
     started, released = threading.Event(), threading.Event()
 
     def answer(_):
@@ -65,3 +66,18 @@ async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
     await ask(Model(lambda _: "done"))
 
     assert asked == ["asked"]
+
+
+async def test_what_a_model_refuses_is_left_out_from_then_on():
+    sent = []
+
+    def answer(capabilities):
+        sent.append(capabilities.left_out)
+        if capabilities.takes("temperature"):
+            raise ValueError("temperature is not supported")
+        return "done"
+
+    model = Model(answer)
+
+    assert (await ask(model), await ask(model)) == (["done"], ["done"])
+    assert sent == [{"n"}, {"n", "temperature"}, {"n", "temperature"}]

@@ -11,20 +11,9 @@ import pytest
 from fakes import FakeJudge
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.judge_protocols import (
-    ClaimVerdict,
-    ContextRating,
-    ItemQuestion,
-    ItemVerdict,
-)
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ItemQuestion, ItemVerdict, Rating
 from ragspan.judges.session import JudgingSession, judging
-from ragspan.metrics import (
-    Completeness,
-    ContextAdherence,
-    ContextUtilization,
-    Faithfulness,
-    FaithfulnessWithHHEM,
-)
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord
 
@@ -85,11 +74,9 @@ async def test_where_there_are_no_choices_further_polls_are_short_requests_for_v
 
     adherence, completeness, *_ = await scores_of(judge, super_bowl)
 
-    assert (adherence.value, completeness.value) == (2 / 3, 0.9)
+    assert (adherence.value, completeness.value, client.at_once) == (2 / 3, 0.9, [1, 1, 2])
     material = client.prompts[0][: client.prompts[0].index("Task: reply with")]
-    assert all(prompt.startswith(material) for prompt in client.prompts), (
-        "a provider's cache serves what all begin with"
-    )
+    assert all(prompt.startswith(material) for prompt in client.prompts), "a cache serves what all begin with"
 
 
 async def test_a_single_poll_is_one_request_with_one_choice_at_temperature_0(scripted, super_bowl):
@@ -183,6 +170,16 @@ async def test_claims_are_listed_once_for_all_who_need_them(scripted, super_bowl
     assert len(client.requests) == len(meter) == 1
 
 
+async def test_more_votes_than_were_expected_are_asked_for_by_themselves(scripted, vote, super_bowl):
+    judge, _ = scripted([vote()] * 3)
+    session = JudgingSession(record=super_bowl)
+    for metric in FOUR[:2]:
+        metric(judge, polls=1).announce(super_bowl, session)
+
+    with judging(session):
+        assert len(await judge.vote_adherence(super_bowl, 3)) == 3
+
+
 async def test_what_it_took_is_on_the_meter_of_one_metric(scripted, super_bowl):
     judge, _ = scripted([whole()] * 3)
     metrics = [metric(judge) for metric in FOUR]
@@ -206,7 +203,7 @@ async def test_in_thorough_mode_each_part_is_a_request_of_which_the_first_goes_a
     scores = await scores_of(judge, super_bowl)
 
     assert [score.label for score in scores] == ["pass"] * 4
-    assert len(client.requests) == 4
+    assert client.at_once == [1, 1, 2, 3]
     assert {score.prompt_version for score in scores} == {"8-thorough"}
     assert len({prompt[: prompt.index("Task: reply")] for prompt in client.prompts}) == 1, "all begin alike"
     assert len({json.dumps(request["schema"]) for request in client.requests}) == 1
@@ -300,6 +297,13 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
     assert await judge.verify_claims(super_bowl, []) == []
     assert await judge.judge_usefulness(RagRecord(question="q", contexts=None, response="r")) == []
     assert client.requests == []
+
+
+async def test_an_answers_relevance_is_rated(scripted, reply, super_bowl):
+    judge, _ = scripted([reply(answer_relevance={"reasoning": "because", "value": value}) for value in (0.5, 1)])
+
+    ratings = await judge.rate_answer_relevance(super_bowl, 2)
+    assert ratings == [Rating(value=value, explanation="because") for value in (0.5, 1.0)]
 
 
 async def test_each_context_is_useful_or_not_and_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, super_bowl):

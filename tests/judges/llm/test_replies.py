@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from ragspan.judges.llm.replies import read
 
 GROUNDING, COMPLETENESS, CLAIM_VERDICTS = (PARTS[key] for key in ("grounding", "completeness", "claim_verdicts"))
 GROUNDED = {"reasoning": "r", "verdict": "grounded"}
+WRAPPED = json.loads(Path(__file__).with_name("wrapped.json").read_text("utf-8"))
+"""What models write around a REPLY."""
 
 
 def example(schema):
@@ -82,25 +85,7 @@ def test_a_rating_is_a_number_from_0_to_1(value):
     assert read(COMPLETENESS, reply.replace("VALUE", value))[0] == []
 
 
-@pytest.mark.parametrize(
-    "wrapped",
-    [
-        "```json\nREPLY\n```",
-        '<think>\nIs it {"answer": {}}?\n</think>\n\nREPLY',
-        "The template opened the thoughts.\n</think>REPLY",
-        "<think>A context says </think>{}, which is quoted text.</think>\n```json\nREPLY\n```",
-        "[THINK]hm[/THINK]REPLY",
-        "\u25c1think\u25b7hm\u25c1/think\u25b7REPLY",
-        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>REPLY<|return|>",
-        "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>REPLY<|END_RESPONSE|>",
-        "<|begin_of_box|>REPLY<|end_of_box|>",
-        "Here is my thought process: hm\n\nHere is my response:\nREPLY",
-        "REPLY<|im_end|>\n",
-        "Here is the JSON:\n```json\nREPLY\n```\nTell me if you need more.",
-        "Sure! REPLY",
-        "<think>hm</think>It is so. REPLY",
-    ],
-)
+@pytest.mark.parametrize("wrapped", WRAPPED)
 @pytest.mark.parametrize("form", ["whole", "without answer", "with a comma too many", "with a field too many"])
 def test_what_is_unambiguous_is_read(wrapped, form):
     answer = {"grounding": GROUNDED}

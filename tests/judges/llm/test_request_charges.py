@@ -8,7 +8,7 @@ import pytest
 
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges import LLMJudge, Price
-from ragspan.judges.judge_protocols import Completion
+from ragspan.judges.judge_protocols import Completion, ItemQuestion
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.usage import Usage
 
@@ -60,10 +60,38 @@ async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claim
     assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
 
 
-async def test_a_request_that_fails_counts_as_one_and_takes_nothing_else(scripted, super_bowl):
-    purse = Purse()
-    judge, _ = scripted(JudgeError("RateLimitError", "no"), price=PRICE)
-    with judging(JudgingSession(allowance=purse.reserve)), pytest.raises(JudgeError):
+@pytest.mark.parametrize(
+    ("told", "settled"),
+    [
+        (None, Usage(requests=1, usd=0.0)),
+        (Usage(requests=1, input_tokens=9), Usage(requests=1, input_tokens=9, usd=9e-6)),
+    ],
+)
+async def test_a_request_that_fails_counts_as_one_and_takes_what_is_told(scripted, super_bowl, told, settled):
+    purse, meter = Purse(), []
+    judge, _ = scripted(JudgeError("RateLimitError", "no", usage=told), price=PRICE)
+    with judging(JudgingSession(allowance=purse.reserve, meter=meter)), pytest.raises(JudgeError):
         await judge.extract_claims(super_bowl)
 
-    assert purse.settled == [Usage(requests=1, usd=0.0)]
+    assert (purse.settled, meter) == ([settled], [settled] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "tokens"),
+    [
+        ("vote_adherence", 3, 240),
+        ("rate_completeness", 2, 160),
+        ("rate_answer_relevance", 2, 160),
+        ("judge_usefulness", None, 105),
+        ("rate_context_relevance", None, 105),
+        ("measure_utilization", None, 120),
+        ("verify_claims", ["a", "b"], 100),
+        ("judge_items", ItemQuestion(key="k", about="", verdicts=("y",), items=("a",)), 50),
+    ],
+)
+async def test_each_part_of_a_reply_has_its_length(scripted, super_bowl, question, wanted, tokens):
+    purse, (judge, _) = Purse(), scripted(JudgeError("RateLimitError", "no"))
+    with judging(JudgingSession(allowance=purse.reserve)), pytest.raises(JudgeError):
+        await getattr(judge, question)(super_bowl, *([] if wanted is None else [wanted]))
+
+    assert [expected.output_tokens for expected in purse.expected] == [tokens]

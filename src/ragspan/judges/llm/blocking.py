@@ -72,7 +72,7 @@ class BlockingChatClient(ABC):
             """Ask, and each time that the model refuses a parameter, ask again without it."""
             taken = self.capabilities
             while True:
-                sent = taken.parameters(schema=schema, n=1, temperature=temperature)
+                sent = taken.parameters(schema=schema, n=n, temperature=temperature)
                 try:
                     completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=taken)
                 except Exception as error:  # noqa: BLE001  each integration has errors of its own

@@ -203,13 +203,13 @@ does, let it say where the main ones are found.""",
 """By key, in the order of the reply: what is judged one by one comes before what is judged as a whole."""
 
 
-@lru_cache(maxsize=32)
+@lru_cache
 def part_of_items(key: str, about: str, verdicts: tuple[str, ...]) -> Part:
     """The part that is a metric's own question about some items."""
     return _listed(key, about, *verdicts, tokens=50)
 
 
-@lru_cache(maxsize=32)
+@lru_cache
 def rules_for(parts: tuple[Part, ...]) -> str:
     """The system message: the rules, and what each of the parts is about."""
     return "\n\n".join([RULES, _HEAD, *(f'- "{part.key}": {part.words}' for part in parts)])
@@ -256,7 +256,7 @@ def schema_of(parts: Iterable[Part], *, together: bool = True) -> dict[str, Any]
     return _object({"answer": {"anyOf": [_object({key: form}) for key, form in forms.items()]}})
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _schema_of(kind: Any, *, is_list: bool = False) -> dict[str, Any]:
     if is_list:
         return {"type": "array", "items": _schema_of(kind)}

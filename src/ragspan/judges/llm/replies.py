@@ -156,7 +156,7 @@ def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[
     """
     reply = _object_in(str(text))  # frameworks have texts of their own
     if reply is None:
-        return [], REFUSED_IN_WORDS if _REFUSAL.match(text.strip()[:200]) else PROSE
+        return [], REFUSED_IN_WORDS if _REFUSAL.match(text.strip()) else PROSE
     answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
     value = answer.get(part.key)
     items = value if part.is_list and isinstance(value, list) else [] if part.is_list or value is None else [value]
@@ -182,7 +182,7 @@ def _folded(found: dict[str, Any]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_hook=_folded, parse_constant=lambda _: None)
 
 
-@lru_cache(maxsize=32)
+@lru_cache
 def _object_in(text: str) -> dict[str, Any] | None:
     """The JSON object of a reply, without thoughts and marks: the only one, also in a code block or in prose.
 

@@ -104,12 +104,10 @@ class Claim:
         found = {"24", "7"} if all_day else set[str]()  # "around the clock"
         places = filter(self.index.sentences.__getitem__, self.resting)  # none between contexts
         keys, known = {place: self.index.sentences[place] for place in places}, english()
-        for number in (one for one in numbers if f"{one}s" in self.sentence.text):  # "the 1980s", "the 80s"
-            century, is_whole = number[:-2], number.endswith("00")
-            has_century = century and is_whole and self.index["centuri"] and self.index[str(int(century) + 1)]
-            years = filter(_YEAR.fullmatch, chain.from_iterable(self.index.sentences))
-            if has_century or any(one.startswith(century) and (is_whole or one[2] == number[-2:-1]) for one in years):
-                found.add(number)
+        decades = [one for one in numbers if f"{one}s" in self.sentence.text]  # "the 1980s", "the 80s"
+        stated = {*chain.from_iterable(self.index.sentences if decades else ())}
+        years = [one[:3] for one in filter(_YEAR.fullmatch, stated)]
+        found.update(one for one in decades if any(one.rstrip("0") in year for year in years))
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
         for text in with_turns(map(self.index.texts.__getitem__, numbered)):

@@ -16,9 +16,8 @@ from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
 from ragspan.text.keys import content_of
 
-_NOT_THERE = 0.5
-_SURE = 0.6
-"""The least probability with which a document supports a claim that the contexts do not."""
+_NOT_THERE, _SURE = 0.5, 0.6
+"""Below the one a claim stands in no document; from the other on a document supports one that the contexts do not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +52,9 @@ class OverlapJudge:
         """The same vote `votes` times, with the probability that the response is grounded."""
         evidence = self._evidence(record)
         evidence.require_comparable()
-        verdict = evidence.verdict
-        vote = Vote(
-            grounded=verdict == "supported",
-            explanation=explain_answer(evidence),
-            probability=evidence.grounding,
-            unsure=verdict == "unsure",
-        )
-        return [vote] * votes
+        verdict, why, grounding = evidence.verdict, explain_answer(evidence), evidence.grounding
+        is_open = verdict == "unsure"
+        return [Vote(grounded=verdict == "supported", explanation=why, probability=grounding, unsure=is_open)] * votes
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         """The same rating `ratings` times, by what is covered of the contexts' main words, and how well that is grounded.
