@@ -63,5 +63,9 @@ def test_nothing_was_found(captured, model, way):
 def test_tags_of_the_application_are_with_the_record(captured):
     with instrument_tags({"tenant": "orchestra"}):
         engine().query(QUESTION)
+    with instrument_tags({"tenant": "orchestra", "floor": 2, "row": 3}):
+        engine().query(QUESTION)
 
-    assert captured.record().metadata["tenant"] == "orchestra"
+    one, three = captured.sink.captures
+    assert three.parts == one.parts + 3 * 2
+    assert [record.metadata["tenant"] for record in captured.records()] == ["orchestra"] * 2

@@ -122,6 +122,7 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
 @pytest.mark.parametrize(
     ("attributes", "told"),
     [
+        ({"gen_ai.operation.name": "embeddings"}, None),
         ({"gen_ai.operation.name": "dream"}, "spans of 'acme' are of no convention that is read: dream"),
         ({"gen_ai.system": "acme"}, "spans of 'acme' are of no convention that is read: without gen_ai.operation.name"),
         (
@@ -134,4 +135,4 @@ def test_spans_that_cannot_be_read_are_named_once(caplog, attributes, told):
     for _ in range(3):
         assert records_of([span(1, None, attributes, scope="acme")]) == []
 
-    assert [line for line in caplog.messages if "acme" in line] == [told]
+    assert [line for line in caplog.messages if "acme" in line] == [told] * bool(told)
