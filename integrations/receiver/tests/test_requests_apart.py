@@ -123,6 +123,7 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
     ("attributes", "told"),
     [
         ({"gen_ai.operation.name": "embeddings"}, None),
+        ({"openinference.span.kind": "EMBEDDING", "llm.model_name": "m"}, None),
         ({"gen_ai.operation.name": "dream"}, "spans of 'acme' are of no convention that is read: dream"),
         ({"gen_ai.system": "acme"}, "spans of 'acme' are of no convention that is read: without gen_ai.operation.name"),
         (

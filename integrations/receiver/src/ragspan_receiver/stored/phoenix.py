@@ -80,12 +80,10 @@ class _Project:
             for page in self.pages("span_annotations", {"span_ids": ids[first : first + _IDS], "limit": _ROWS})
             for row in page
         ]
-        said = [row for row in rows if row["annotator_kind"] == "HUMAN"]
-        ours = [
-            row
-            for row in rows
-            if row["annotator_kind"] != "HUMAN" and str(row.get("identifier") or "").startswith("ragspan")
-        ]
+        said, others = (
+            [row for row in rows if (row["annotator_kind"] == "HUMAN") is is_human] for is_human in (True, False)
+        )
+        ours = [row for row in others if str(row.get("identifier")).startswith("ragspan")]
         return _by_span(sorted(said, key=lambda row: nanoseconds_of(row["updated_at"]) or 0)), _by_span(ours)
 
 
