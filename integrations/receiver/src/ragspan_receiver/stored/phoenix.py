@@ -57,8 +57,7 @@ class _Project:
                 limit = limit // 2
                 continue
             yield page["data"]
-            cursor = page.get("next_cursor")
-            if not cursor:
+            if not (cursor := page.get("next_cursor")):
                 return
 
     def spans_of(self, trace_ids: Sequence[str]) -> Mapping[str, Sequence[TracedSpan]]:
@@ -80,9 +79,8 @@ class _Project:
             for page in self.pages("span_annotations", {"span_ids": ids[first : first + _IDS], "limit": _ROWS})
             for row in page
         ]
-        said, others = (
-            [row for row in rows if (row["annotator_kind"] == "HUMAN") is is_human] for is_human in (True, False)
-        )
+        said = [row for row in rows if row["annotator_kind"] == "HUMAN"]
+        others = [row for row in rows if row["annotator_kind"] != "HUMAN"]
         ours = [row for row in others if str(row.get("identifier")).startswith("ragspan")]
         return _by_span(sorted(said, key=lambda row: nanoseconds_of(row["updated_at"]) or 0)), _by_span(ours)
 
