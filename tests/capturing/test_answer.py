@@ -13,6 +13,7 @@ import ragspan
 from ragspan import RagRecord, RetrievedContext
 from ragspan.capturing import add_context_recorder, enclosing_answer
 from ragspan.defaults import set_default_engine
+from ragspan.records import ToolCall
 
 
 def test_a_block_makes_one_record_of_what_was_set(sink):
@@ -192,9 +193,10 @@ def part(response, **seen):
 )
 def test_of_several_parts_the_last_one_with_a_response_answers_unless_one_is_set_by_hand(sink, by_hand, expected):
     """Two frameworks inside one block: a search by one, and then the answer by the other."""
+    tools = [ToolCall(name="look_up", started_ns=1, ended_ns=2, within=around) for around in (None, 0)]
     parts = [
-        part("found it", prompts_seen=True, from_model=True),
-        part("49 euros", prompts_seen=True, from_model=False),
+        part("found it", prompts_seen=True, from_model=True, tool_calls=tools),
+        part("49 euros", prompts_seen=True, from_model=False, tool_calls=tools),
         part(None, prompts_seen=True),
     ]
     with ragspan.capture(question="Fee?", sink=sink) as answer:
@@ -204,3 +206,4 @@ def test_of_several_parts_the_last_one_with_a_response_answers_unless_one_is_set
 
     (record,) = sink.records()
     assert (record.response, record.from_model, record.prompts_seen) == expected
+    assert [tool.within for tool in record.tool_calls] == [None, 0, None, 2]

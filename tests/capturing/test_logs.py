@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import weakref
 
 import pytest
@@ -10,7 +11,9 @@ from captures import CollectingSink
 
 from ragspan import RagRecord
 from ragspan.capturing import open_requests
+from ragspan.capturing.log import NESTED, EventKind, NestedLog, RequestLog, TokenStream
 from ragspan.capturing.open_requests import EndedRuns, OpenRequests
+from ragspan.safe_copy import EVENT_PARTS, PART_BYTES
 from ragspan.telemetry import suppressed
 
 
@@ -77,6 +80,24 @@ def test_what_runs_with_instrumentation_suppressed_is_no_request(requests):
     with suppressed():
         assert requests.begin(1, None) is None
     assert requests.begin(1, None) is not None
+
+
+def test_the_size_of_a_request_is_that_of_its_texts_and_parts_and_of_the_requests_that_it_continues():
+    log, earlier = RequestLog(), RequestLog()
+    for text in ("a question", "a question", "an answer"):
+        log.count(text)
+    log.note(EventKind.START, 1, payload="a question")
+    log.keys.append(1)
+    log.parts, log.streams[1] = 5, TokenStream()
+    log.streams[1].tokens += ["an ", "answer"]
+    inside = log.about[NESTED] = {1: NestedLog(RequestLog(), earlier.kept.update, {})}
+    inside[1].log.bytes, earlier.bytes = 1000, 2000
+    log.release()
+
+    own = sys.getsizeof("a question") + sys.getsizeof("an answer") + PART_BYTES * (5 + EVENT_PARTS + 1 + 2)
+    assert (log.size_hint, log.texts) == (own + 1000, {})
+    log.earlier = (earlier, earlier)
+    assert log.size_hint == own + 1000 + 4000
 
 
 # Requests that never end

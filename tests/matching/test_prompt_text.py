@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pytest
 from whole_records import WholeRecords
 
-from ragspan.matching import PromptTexts
+from ragspan.matching import PromptTexts, has_words
 
 WHOLE = WholeRecords(Path(__file__).with_name("whole_excerpts.json"))
 BETA = "Beta settles card payments after midnight; the run takes about four minutes on weekdays."
@@ -186,6 +186,11 @@ def test_the_texts_of_a_prompt_may_come_in_any_order(order):
     assert found("\n".join(texts[::2][::order]), *texts) == ["whole", None] * 100
 
 
+def test_how_many_words_a_text_has_is_counted_by_spaces_and_in_other_scripts_by_letters():
+    texts = ("a", "a b", "a-b", "é b", "é-b", "日本", "")
+    assert [has_words(text, 2) for text in texts] == [False, True, False, True, True, True, False]
+
+
 # Short texts, equal texts, the user's words
 
 
@@ -234,6 +239,7 @@ CASES = {
     "a text inside a longer one": (BETA, BETA, BETA[:26]),
     "a text inside a longer one, and by itself": (f"{BETA}\n{BETA[:26]}", BETA, BETA[:26]),
     "a text inside a longer one that comes twice": (f"{BETA}\n\n{BETA}", BETA[:26], BETA),
+    "a text of one letter before one in capitals": (f"A {BETA.upper()} B", "A", BETA, "B"),
     "a heading that texts share": (f"{HEADING}{BETA}", HEADING + BETA, HEADING + ALPHA),
     "two texts that were cut to the same heading": (
         f"[1] {HEADING}...\n[2] {HEADING}...",

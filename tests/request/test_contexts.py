@@ -248,37 +248,3 @@ def test_a_rank_is_that_in_the_first_search_that_found_the_document():
     log.says(ANSWER, f"{PUMP}\n{MOTOR}\n{QUESTION}")
 
     assert [(one.text, one.rank) for one in log.ends(ANSWER).contexts] == [(PUMP, 1), (MOTOR, 0)]
-
-
-# Nothing found, or nothing known
-
-
-@pytest.mark.parametrize(
-    ("names", "contexts"),
-    [("errors notes plan todos completedSections", None), ("documents context contexts", [])],
-    ids=["something else", "a search's result"],
-)
-def test_an_empty_list_is_a_search_that_found_nothing_where_it_is_called_so(names, contexts):
-    for name in names.split():
-        log = WrittenLog({"question": QUESTION})
-        log.says(ANSWER, QUESTION)
-        log.steps({"question": QUESTION}, {"answer": ANSWER, name: []})
-
-        assert log.answers({"question": QUESTION, "answer": ANSWER, name: []}).contexts == contexts, name
-
-
-def test_a_step_that_is_given_a_text_and_finds_nothing():
-    log = WrittenLog()
-    log.steps(QUESTION, [])
-    log.says(ANSWER, QUESTION)
-
-    assert log.answers(ANSWER).contexts == []
-
-
-def test_an_empty_list_that_a_parser_read_from_a_models_words():
-    log = WrittenLog()
-    log.says("[]", f"List what is wrong with: {QUESTION}")
-    log.steps(PayloadMessage("ai", "[]"), [], name="JsonOutputParser")
-    log.says(ANSWER, f"{PUMP}\n{QUESTION}")
-
-    assert log.answers(ANSWER).contexts is None

@@ -9,6 +9,7 @@ from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, recor
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog, documents
 
 from ragspan.capturing.log import EventKind
+from ragspan.records import MAX_BACKGROUND
 from ragspan.request import ModelStep, StepStart, ToolStep
 from ragspan.request.contents import Call, PayloadMessage
 
@@ -207,6 +208,17 @@ def test_a_model_that_failed_is_not_behind_an_answer():
     log.says(ANSWER, f"{PUMP}\n{QUESTION}\nGo on:\n{begun}")
 
     assert log.answers(ANSWER).contexts == [PUMP]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_of_more_evidence_than_a_record_keeps_it_has_as_much_as_it_keeps(more):
+    log = WrittenLog()
+    log.searches(PUMP)
+    log.says(ANSWER, [ASKED, PayloadMessage("tool", f"{'word ' * MAX_BACKGROUND}"[: MAX_BACKGROUND - 1 + more] + ".")])
+    record = log.ends(ANSWER)
+
+    assert [len(one.text) for one in record.background] == [MAX_BACKGROUND]
+    assert record.background_truncated == bool(more)
 
 
 @pytest.mark.parametrize(("words", "why"), [(7, None), (8, "unmarked_text")])

@@ -73,6 +73,10 @@ class WrittenLog:
             told=(),
         )
 
+    def notes(self, kind: str, payload: Any, about: Any = None) -> None:
+        """Something else happens in the root."""
+        self.log.note(EventKind[kind], 0, None, payload, about)
+
     def fails(self, prompt: str, *tokens: str) -> None:
         """A model is called, says something and raises an error."""
         key: RunKey = next(self._keys)
@@ -81,9 +85,9 @@ class WrittenLog:
         self.log.streams[key].tokens += tokens
         self.log.note(EventKind.ERROR, key, None, note_error(RuntimeError("down")))
 
-    def ends(self, output: Snapshot) -> RagRecord | None:
-        """The record, once the request has ended with this output."""
-        self.log.note(EventKind.END, 0, None, output)
+    def ends(self, output: Snapshot, late: Snapshot = None) -> RagRecord | None:
+        """The record, once the request has ended with this output; a stream's real input comes then."""
+        self.log.note(EventKind.END, 0, None, output, late)
         self.log.over = True
         record = self.log.to_record()
         self.made += [record] if record else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import sys
 import threading
 
 import pytest
@@ -112,10 +113,12 @@ def test_a_handler_class_of_ones_own_hears_the_tokens_and_hands_them_on(captured
 @pytest.mark.usefixtures("no_engine_yet")
 def test_a_handler_without_a_sink_takes_the_default_engine(monkeypatch):
     monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
-    rag_chain().invoke(QUESTION, config={"callbacks": [RagspanCallbackHandler()]})
+    handler = RagspanCallbackHandler()
+    for caller in (handler, pickle.loads(pickle.dumps(handler))):
+        rag_chain().invoke(QUESTION, config={"callbacks": [caller]})
 
     assert ragspan.default_engine().flush(timeout=60)
-    assert ragspan.default_engine().stats().finished == 1
+    assert ragspan.default_engine().stats().finished == 2
 
 
 @pytest.mark.usefixtures("no_engine_yet")
@@ -127,6 +130,20 @@ def test_turned_off_the_handler_is_not_even_called(monkeypatch):
 
     assert handler.ignore_chain
     assert handler.recorder.requests.sink.stats().submitted == 0
+
+
+def test_an_error_in_a_callback_is_counted_and_costs_no_answer(captured, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openinference.instrumentation.langchain", object())  # in no version that we know
+    recorder, sink = captured.handler.recorder, captured.sink
+    rag_chain().invoke(QUESTION, captured.config)
+    assert (captured.answers(), sink.errors) == ([COMPLETE], [])
+
+    recorder.start("chain", [], QUESTION, None, {})  # an id that cannot be one
+    recorder.end("chain", [], ANSWER)
+    recorder.new_token("It", run_id=[])
+    recorder.note_shown([], FOUND, "documents")
+    counted, sink.errors = sink.errors, []
+    assert counted == ["callback"] * 4
 
 
 # Handlers that travel to another process, as Ray and Spark send chains with all that is in them

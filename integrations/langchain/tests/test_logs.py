@@ -87,6 +87,12 @@ def test_large_texts_count_wherever_they_are(captured, name):
     assert 100_000 < size_of(captured) < 250_000
 
 
+def test_the_tags_and_metadata_of_a_request_count_for_its_size(captured):
+    for tags, metadata, parts in (([], {}, 0), (["t", "u"], {}, 2), (["t"], {"a": 1, "b": 2}, 7)):
+        RunnableLambda(str).invoke(QUESTION, {**captured.config, "tags": tags, "metadata": metadata})
+        assert captured.sink.take()[0].parts == parts
+
+
 def test_a_small_request_is_small(captured):
     rag_chain().invoke(QUESTION, captured.config)
 

@@ -8,6 +8,7 @@ from li_agents import agent, ask, retriever_tool
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, OBOE, PASSAGES, engine, engine_tool
 from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.schema import TextNode
 from llama_index.core.tools import FunctionTool, QueryEngineTool
 
 ASKED = "Which has more strings, and why?"
@@ -55,6 +56,19 @@ async def test_a_search(captured, model, tools, said, contexts):
 
 
 # Functions as tools
+
+
+async def test_a_function_that_returns_nodes_without_scores_with_a_template_that_cannot_be_filled(captured, model):
+    def shelf(query: str) -> list:
+        """Looks on the shelf."""
+        about = {"metadata": {"book": "instruments"}, "text_template": "{nothing}", "id_": "cello"}
+        return [TextNode(text="The cello has four strings.", **about)]
+
+    model.says(calls("shelf", query="cello"), FINAL)
+    await ask(agent(FunctionTool.from_defaults(shelf)), ASKED)
+
+    (context,) = captured.record().contexts
+    assert (context.id, context.text, context.score) == ("cello", "The cello has four strings.", None)
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -18,12 +18,13 @@ PIXEL = base64.b64decode(
     "block",
     [
         DocumentBlock(data=b"%PDF-1.7 \xff", document_mimetype="application/pdf"),
+        DocumentBlock(data=b"\xff\xfe", document_mimetype="text/plain"),
         DocumentBlock(url="https://example.org/manual.txt", document_mimetype="text/plain"),
         ImageBlock(image=PIXEL),
         AudioBlock(audio=b"UklGRg==", format="wav"),
         VideoBlock(url="https://example.org/film.mp4"),
     ],
-    ids=["no text", "elsewhere", "a picture", "a sound", "a film"],
+    ids=["no text", "broken letters", "elsewhere", "a picture", "a sound", "a film"],
 )
 @pytest.mark.parametrize("beside", [[], [TextBlock(text=PASSAGES["cello"])]], ids=["alone", "beside a text"])
 async def test_a_file_in_a_message_leaves_the_contexts_unknown(captured, block, beside):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from li_programs import CELLO, HARP, QUESTION, FixedRetriever, engine_over, found, ids
 from llama_index.core import get_response_synthesizer
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import MediaResource, Node, NodeWithScore, TextNode
 
 TEXT = "The cello has four strings."
 
@@ -26,17 +26,18 @@ TEMPLATE = {
 
 
 @pytest.mark.parametrize(
-    ("fields", "shown"),
+    ("node", "shown"),
     [
-        ({}, TEXT),
-        ({"metadata": {"page": 3}}, f"page: 3\n\n{TEXT}"),
-        (HIDDEN, f"page: 3\n\n{TEXT}"),
-        (TEMPLATE, f"<{TEXT}> from page=3; part=strings"),
+        (TextNode(text=TEXT), TEXT),
+        (Node(text_resource=MediaResource(text=TEXT)), TEXT),
+        (TextNode(text=TEXT, metadata={"page": 3}), f"page: 3\n\n{TEXT}"),
+        (TextNode(text=TEXT, **HIDDEN), f"page: 3\n\n{TEXT}"),
+        (TextNode(text=TEXT, **TEMPLATE), f"<{TEXT}> from page=3; part=strings"),
     ],
-    ids=["no metadata", "metadata", "hidden metadata", "template"],
+    ids=["no metadata", "a node of other fields", "metadata", "hidden metadata", "template"],
 )
-def test_the_text_is_the_one_that_the_model_is_shown(captured, model, fields, shown):
-    ask_about(TextNode(text=TEXT, **fields))
+def test_the_text_is_the_one_that_the_model_is_shown(captured, model, node, shown):
+    ask_about(node)
 
     assert captured.answer().contexts == [shown]
     assert shown in model.prompts[-1]

@@ -11,11 +11,12 @@ from llama_index.core.schema import QueryBundle
 from llama_index_instrumentation.dispatcher import instrument_tags
 from pydantic import BaseModel
 
-COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
+COMPLETE, FOUR = Answered(QUESTION, [CELLO, HARP], ANSWER), '{"count":4,"of":"Célo"}'
 
 
 class Strings(BaseModel):
     count: int
+    of: str
 
 
 @each_way
@@ -38,15 +39,15 @@ def test_a_question_in_any_form(captured, bundle, by_keyword):
 @pytest.mark.parametrize(
     "options",
     [
-        {"output_cls": Strings, "llm": CompletionModel(text='{"count": 4}')},
-        {"llm": CompletionModel(text='{"count": 4}').as_structured_llm(Strings)},
+        {"output_cls": Strings, "llm": CompletionModel(text=FOUR)},
+        {"llm": CompletionModel(text=FOUR).as_structured_llm(Strings)},
     ],
     ids=["class", "structured model"],
 )
 def test_an_answer_of_a_class_of_the_applications_is_recorded_as_json(captured, options, way):
     answer_of(lambda: engine("cello", **options), QUESTION, way)
 
-    assert captured.answers() == [Answered(QUESTION, [CELLO], '{"count":4}')]
+    assert captured.answers() == [Answered(QUESTION, [CELLO], FOUR)]
 
 
 @pytest.mark.parametrize("way", ["query", "aquery"])
@@ -63,5 +64,9 @@ def test_nothing_was_found(captured, model, way):
 def test_tags_of_the_application_are_with_the_record(captured):
     with instrument_tags({"tenant": "orchestra"}):
         engine().query(QUESTION)
+    with instrument_tags({"tenant": "orchestra", "floor": 2, "row": 3}):
+        engine().query(QUESTION)
 
-    assert captured.record().metadata["tenant"] == "orchestra"
+    one, three = captured.sink.captures
+    assert three.parts == one.parts + 3 * 2
+    assert [record.metadata["tenant"] for record in captured.records()] == ["orchestra"] * 2

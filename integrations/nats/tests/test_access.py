@@ -95,14 +95,20 @@ def test_an_address_says_whether_to_encrypt(url, is_encrypted):
     assert isinstance(access.options().get("tls"), ssl.SSLContext) is is_encrypted
 
 
+@pytest.mark.parametrize("name", ["ca_file", "certificate_file"])
+def test_a_file_without_certificates_is_refused_when_it_is_read(name):
+    words = "^ca_file or certificate_file cannot be read as certificates: SSLError$"
+    with pytest.raises(ConfigurationError, match=words):
+        BrokerAccess(url="nats://broker", **{name: __file__}).options()
+
+
 def test_all_of_it_may_come_from_the_environment(monkeypatch):
-    files = ("credentials_file", "ca_file", "certificate_file")
-    for name in files:
+    for name in FILES:
         monkeypatch.setenv(f"RAGSPAN_NATS_{name.upper()}", __file__)
     monkeypatch.setenv("RAGSPAN_NATS_INBOX_PREFIX", "_INBOX_app")
     access = BrokerAccess.from_environment("nats://broker")
     assert access.inbox_prefix == "_INBOX_app"
-    assert [getattr(access, name) for name in files] == [__file__] * 3
+    assert [getattr(access, name) for name in FILES] == [__file__] * 3
 
 
 def test_no_secret_is_in_its_text():

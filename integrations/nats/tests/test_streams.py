@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 from nats.js.api import AckPolicy, DiscardPolicy, RetentionPolicy, StorageType
 
 from ragspan import ConfigurationError
+from ragspan_nats import NatsSink
 from ragspan_nats.connection import ensure_streams
 from ragspan_nats.consumer import ensure_consumer
-from ragspan_nats.settings import Stream
+from ragspan_nats.settings import Stream, WorkerOptions
 
 STREAM = Stream()
 
@@ -25,6 +28,16 @@ def ensure(broker):
 def test_a_name_that_no_stream_can_have_is_refused(name):
     with pytest.raises(ConfigurationError, match=r"^stream is .*, but should be letters, digits, '-' and '_'$"):
         Stream(name=name)
+
+
+def test_how_a_worker_works_and_a_sink_waits_where_nothing_is_said():
+    times = {"ack_wait": 30.0, "drain_timeout": 25.0, "export_retry_timeout": 600.0}
+    assert WorkerOptions() == WorkerOptions(concurrency=16, max_deliveries=5, **times)
+    sizes = {"queue_size": 2048, "queue_bytes": 2**26, "retry_timeout": 600.0, "exit_timeout": 10.0}
+    told = {"stream": "ragspan", "redact": None, "unknown_contexts": "skip", "name": "ragspan", "meter_provider": None}
+    assert {each.name: each.default for each in inspect.signature(NatsSink).parameters.values()} == sizes | told | {
+        "broker": inspect.Parameter.empty
+    }
 
 
 def test_copies_may_come_from_the_environment_and_a_number_that_is_none_is_named(monkeypatch):

@@ -32,3 +32,9 @@ def records_of(spans: list[TracedSpan], **options: Any) -> list[RagRecord]:
     made = readers.records_of(spans, **options)
     SEEN.extend(made)
     return made
+
+
+def only(spans: list[TracedSpan], **options: Any) -> RagRecord:
+    """The record of a trace that has one."""
+    (found,) = records_of(spans, **options)
+    return found

@@ -7,15 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_spans import ANSWER, PASSAGES, QUESTION, load, records_of
+from recorded_spans import ANSWER, PASSAGES, QUESTION, load, only, records_of
 
 from ragspan.records import RagRecord
 from ragspan_receiver.spans import SpanEvent, TracedSpan
-
-
-def only(spans: list[TracedSpan]) -> RagRecord:
-    (found,) = records_of(spans)
-    return found
 
 
 def texts(record: RagRecord) -> list[str]:

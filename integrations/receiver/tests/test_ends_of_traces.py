@@ -107,6 +107,11 @@ def test_at_the_end_of_the_process_a_trace_without_its_root_is_left_out_and_coun
     assert traces.counts["traces.cut_off"] == 1
 
 
+def test_the_limits_where_none_are_given():
+    most = {"max_bytes": 2**28, "max_traces": 100_000, "max_trace_spans": 10_000, "max_trace_bytes": 2**24}
+    assert BufferLimits() == BufferLimits(quiet=2.0, deadline=30.0, **most)
+
+
 @pytest.mark.parametrize("limit", [{"quiet": 0}, {"deadline": -1}, {"max_bytes": 0}, {"max_traces": 1.5}])
 def test_a_limit_that_cannot_be_one_is_refused(limit):
     with pytest.raises(ConfigurationError, match=f"^{next(iter(limit))} is .*, but should be "):

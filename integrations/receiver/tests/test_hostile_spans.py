@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,6 +63,12 @@ def span(number: int, parent: int | None, kind: str = "CHAIN", **attributes: Any
         end_ns=number + 1,
         attributes={"openinference.span.kind": kind, **attributes},
     )
+
+
+def test_a_span_that_cannot_be_read_costs_itself_and_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    broken, answering = span(1, None), span(2, None, **{"output.value": "Ada."})
+    assert len(records_of([replace(broken, attributes=None), replace(answering, scope="langchain")])) == 1
+    assert caplog.messages == ["a span of a trace could not be read (TypeError)"]
 
 
 def test_spans_inside_one_another_make_no_record() -> None:

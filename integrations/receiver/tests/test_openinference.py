@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from recorded_spans import ANSWER, PASSAGES, QUESTION, load, records_of
-
-from ragspan.records import RagRecord
-from ragspan_receiver.spans import TracedSpan
-
-
-def only(spans: list[TracedSpan], **options: Any) -> RagRecord:
-    (found,) = records_of(spans, **options)
-    return found
+from recorded_spans import ANSWER, PASSAGES, QUESTION, load, only, records_of
 
 
 def test_only_what_stands_in_the_prompt_counts() -> None:

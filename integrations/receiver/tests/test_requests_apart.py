@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from recorded_spans import records_of
 
-from ragspan.records import RagRecord
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
 CELLO = "The cello has four strings and is played sitting down on a chair."
@@ -49,10 +48,6 @@ def handled(number: int, parent: int, question: str, document: str, prompt: str,
         span(number + 1, number, {"openinference.span.kind": "RETRIEVER", **search}),
         span(number + 2, number, {"openinference.span.kind": "LLM", **given, **said}),
     ]
-
-
-def seen(record: RagRecord) -> tuple[str | None, list[str], str | None]:
-    return record.question, [context.text for context in record.contexts or ()], record.response
 
 
 def test_steps_of_one_request_in_several_spans_are_one_record():
@@ -113,7 +108,8 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
     ]
     (record,) = records_of(spans, retrieval_tools=["search_docs"])
 
-    assert seen(record) == (FIRST, [CELLO, HARP], FOUR)
+    assert (record.question, record.response) == (FIRST, FOUR)
+    assert [context.text for context in record.contexts or ()] == [CELLO, HARP]
 
 
 # What nobody reads
@@ -122,6 +118,8 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
 @pytest.mark.parametrize(
     ("attributes", "told"),
     [
+        ({"gen_ai.operation.name": "embeddings"}, None),
+        ({"openinference.span.kind": "EMBEDDING", "llm.model_name": "m"}, None),
         ({"gen_ai.operation.name": "dream"}, "spans of 'acme' are of no convention that is read: dream"),
         ({"gen_ai.system": "acme"}, "spans of 'acme' are of no convention that is read: without gen_ai.operation.name"),
         (
@@ -134,4 +132,4 @@ def test_spans_that_cannot_be_read_are_named_once(caplog, attributes, told):
     for _ in range(3):
         assert records_of([span(1, None, attributes, scope="acme")]) == []
 
-    assert [line for line in caplog.messages if "acme" in line] == [told]
+    assert [line for line in caplog.messages if "acme" in line] == [told] * bool(told)

@@ -37,7 +37,7 @@ class EventKind(enum.Enum):
     """Documents that the program had changed in place until now, each with its text as it is now."""
 
 
-Event: TypeAlias = tuple[EventKind, Any, "RunKey | None", int, Any, Any]
+Event: TypeAlias = tuple[EventKind, Any, RunKey | None, int, Any, Any]
 """The kind, the run, for starts the run around it, the time in nanoseconds, what was given or came out as a snapshot, and what else
 the framework says of it: a plain tuple, which is made in a third of the time of a named one."""
 

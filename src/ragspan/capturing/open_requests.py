@@ -70,10 +70,10 @@ class EndedRuns:
 
     def inherit(self, key: RunKey, parent: RunKey) -> bool:
         """Whether the run around this one is known here; then this one is, too."""
-        if parent not in self:
-            return False
-        self.add_all((key,))
-        return True
+        is_known = parent in self
+        if is_known:
+            self.add_all((key,))
+        return is_known
 
     def __contains__(self, key: RunKey) -> bool:
         return key in self._young or key in self._old

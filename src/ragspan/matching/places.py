@@ -97,13 +97,11 @@ class PromptTexts:
         """Mark the characters in these ranges that belong to nothing yet."""
         marks = self.marks[part]
         for start, end in spans:
-            own = marks[start:end]
-            marks[start:end] = bytes([owner]) * len(own) if own == bytes(len(own)) else own.translate(_CLAIMS[owner])
+            marks[start:end] = marks[start:end].translate(_CLAIMS[owner])
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
-        marks, length = self.marks[part], end - start
-        return marks[start:end] == bytes(length) or (length - marks.count(FREE, start, end)) * 10 <= length
+        return (end - start - self.marks[part].count(FREE, start, end)) * 10 <= end - start
 
     @functools.cached_property
     def index(self) -> WordIndex:

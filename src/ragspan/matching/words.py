@@ -245,18 +245,16 @@ class WordIndex:
             self.work -= len(places)
             place = next((one for one in places if not self.taken.count(1, one, one + SHINGLE)), None)
             if place is not None:
-                back = self._shared(words, at - 1, place - 1, -1, least=stop)
-                forward = self._shared(words, at + SHINGLE, place + SHINGLE, 1)
-                run = Run(at - back, place - back, back + SHINGLE + forward)
+                run = Run(at, place, SHINGLE + self._shared(words, at + SHINGLE, place + SHINGLE))
                 stop, last = run.stop, run.end
                 found.setdefault(self.part_of(place), []).append(run)
         return found
 
-    def _shared(self, words: Sequence[str], at: int, place: int, step: int, *, least: int = 0) -> int:
-        """How many free words a text has in common with the index from these places on, forward or back."""
+    def _shared(self, words: Sequence[str], at: int, place: int) -> int:
+        """How many free words a text has in common with the index from these places on."""
         ours, taken, length = self.words, self.taken, 0
-        while least <= at < len(words) and 0 <= place < len(ours) and ours[place] == words[at] and not taken[place]:
-            at, place, length = at + step, place + step, length + 1
+        while at < len(words) and place < len(ours) and ours[place] == words[at] and not taken[place]:
+            at, place, length = at + 1, place + 1, length + 1
         self.work -= length
         return length
 

@@ -146,9 +146,8 @@ def json_in(text: str) -> Any:
 
 def json_fields(text: str) -> list[str]:
     """The texts in a text that is JSON."""
-    if len(text) > _MAX_JSON or not text.lstrip().startswith(("{", "[", "```")):
-        return []
-    return [field.strip() for field in islice(texts_in(json_in(text)), MAX_FIELDS)]
+    fields = texts_in(json_in(text)) if len(text) <= _MAX_JSON else ()
+    return [field.strip() for field in islice(fields, MAX_FIELDS)]
 
 
 def as_json(value: Snapshot) -> str | None:

@@ -124,8 +124,6 @@ class _PromptReader:
         assistant's messages that no model gave are of the program's making, and may hold documents; so is one right after the
         message that ends a turn.
         """
-        if not any(part.role == "ai" for part in parts):
-            return [_THIS] * len(parts)
         made = [index for index, part in enumerate(parts) if part.role == "ai" and not self._was_said(part.text)]
         people = [index for index, part in enumerate(parts) if part.role == "human"] if made else ()
         ends = (index for index in made if people and people[0] < index < people[-1] and parts[index - 1].role != "ai")
@@ -159,11 +157,10 @@ class _PromptReader:
         entries: dict[str, SeenDocument] = {}
         for entry in sorted(documents, key=attrgetter("from_history")):
             entries.setdefault(entry.text, entry)
-        if any(call.rewritten for call in self._models):  # the program changed them in place on the way
-            known = {id(entry.document): entry for entry in documents}
-            for document, text in (pair for call in self._models for pair in call.rewritten):
-                if id(document) in known:
-                    entries.setdefault(text, known[id(document)])
+        known = {id(entry.document): entry for entry in documents}
+        for document, text in (pair for call in self._models for pair in call.rewritten):
+            if id(document) in known:  # the program changed it in place on the way
+                entries.setdefault(text, known[id(document)])
         others = [call for call in self._models if call not in self._answering]
         is_alone = not any(self._is_candidate(call, later) for later in self._answering for call in others)
         calls = self._answering if is_alone else self._models
@@ -219,7 +216,7 @@ class _PromptReader:
     def _calls_of_answer(self, prompts: PromptTexts) -> list[ModelStep]:
         speakers: dict[int, list[ModelStep]] = {}  # by the number of a part, the calls whose words stand in it
         brief = {text for own in self._said.values() for text in own if len(words_of(text[:_SHORT])) == 1}
-        most = max(1000, 2_000_000 // max(1, len(self._models)))
+        most = max(1000, 2_000_000 // len(self._models))
         for call in self._models:
             numbers: set[int] = set()
             for text in self._said[call]:

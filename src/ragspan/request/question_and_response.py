@@ -141,11 +141,10 @@ def _was_interrupted(tree: RequestTree) -> bool:
 
 def _was_left_early(tree: RequestTree) -> bool:
     """A stream that its reader closed ends without an error, but before the runs that feed it."""
-    if all(step.ended_ns for step in tree.steps):
-        return False
     spoken = {step.reply.text for step in tree.answering_models if step.reply is not None and step.reply.text.strip()}
     fields = tree.output.values() if isinstance(tree.output, dict) else [tree.output]
-    return not any(text in spoken for text in fields if isinstance(text, str))
+    is_kept = any(text in spoken for text in fields if isinstance(text, str))
+    return not is_kept and not all(step.ended_ns for step in tree.steps)
 
 
 def _received(tree: RequestTree) -> str | None:
@@ -226,9 +225,8 @@ class _Answers:
 
     def _was_spoken(self, output: Snapshot) -> bool:
         """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
-        if not isinstance(output, (dict, list)) or not output:
-            return False
-        return any(output in reply.arguments or output == json_in(reply.text) for reply in self._replies)
+        said = (each for reply in self._replies for each in (*reply.arguments, json_in(reply.text)))
+        return isinstance(output, (dict, list)) and bool(output) and output in said
 
     # What the caller got
 
@@ -325,6 +323,6 @@ def _holds_messages(value: Snapshot) -> bool:
 
 
 def _is_data(value: Snapshot) -> bool:
-    if isinstance(value, list) and not any(map(_is_data, value)):
-        return False
+    if isinstance(value, list):
+        return any(map(_is_data, value))
     return value is CUT or not isinstance(value, (Opaque, Document))

@@ -163,7 +163,7 @@ class ModelStep(Step):
     def texts_said(self) -> list[str]:
         """What it said, also in parts: the fields of a JSON text, and the texts in its tool calls."""
         own = [self.said] if self.said.strip() else []
-        calls = texts_in(self.reply.arguments) if self.reply is not None and self.reply.calls else ()
+        calls = () if self.reply is None else texts_in(self.reply.arguments)
         return [*own, *json_fields(self.said), *islice(calls, MAX_FIELDS)]
 
 

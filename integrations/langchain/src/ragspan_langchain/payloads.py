@@ -178,11 +178,10 @@ def _content(copying: Copying, content: Any, depth: int) -> Any:
 
 
 def _is_unread(block: Any) -> bool:
-    if type(block) is not dict:
-        return False
-    kind, source = block.get("type"), block.get("source")
+    own = block if type(block) is dict else {}
+    kind, source = own.get("type"), own.get("source")
     is_file = kind == "document" and type(source) is dict and source.get("type") not in {"text", "content"}
-    return is_file or (kind in UNREAD and type(block.get("text")) is not str)
+    return is_file or (kind in UNREAD and type(own.get("text")) is not str)
 
 
 def _end_of(block: dict[Any, Any], depth: int = 0) -> str:

@@ -32,7 +32,7 @@ _LOOK = 0.25  # seconds until the next look for room: the judge's pause may be o
 _LAST_WORDS = 5.0  # seconds for giving back what is left
 _CANCEL_AGAIN = 1.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while the judge is away
-_MAX_IN_FLIGHT = 128 * 1024 * 1024  # bytes of JSON of all records in flight
+_MAX_IN_FLIGHT = 32 * MAX_JSON  # bytes of all records in flight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -117,9 +117,8 @@ class Receiver:
                     rejected += self.traces.add(trace_id, spans)
                 else:
                     self.traces.count("spans.not_sampled", len(spans))
-        self.traces.count("requests.accepted")
-        self.traces.count("spans.own", batch.own)
-        self.traces.count("spans.rejected", batch.rejected)
+        for name, number in (("requests.accepted", 1), ("spans.own", batch.own), ("spans.rejected", batch.rejected)):
+            self.traces.count(name, number)
         response = ExportTraceServiceResponse()
         if rejected:
             response.partial_success.rejected_spans = rejected

@@ -46,7 +46,7 @@ class Trace:
     """The spans of a trace so far."""
 
     id: bytes
-    ends: float = 0.0
+    ends: float
     """When it has ended if no other span comes."""
     spans: dict[bytes, RawSpan] = field(default_factory=dict)
     """By their ids: an exporter may send a span again."""
@@ -101,7 +101,7 @@ class OpenTraces:
             now = self._clock()
             trace = self._open.get(trace_id)
             if trace is None:
-                trace = self._open[trace_id] = Trace(trace_id)
+                trace = self._open[trace_id] = Trace(trace_id, now)
                 self.size += trace.size
             before = trace.size
             for span in spans:

@@ -63,9 +63,8 @@ def _number(value: Any) -> float | None:
 
 def _as_text(value: Any) -> str:
     """A text as it is, anything else as JSON."""
-    return (
-        value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    )
+    shown = "" if value is None else value
+    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
 
 
 def numbered(attributes: Fields, prefix: str) -> list[Any]:
@@ -99,6 +98,7 @@ class Payloads:
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
+        self._depth = 0
 
     def read(self, value: Any) -> Snapshot:
         """The data in an attribute: what looks like JSON is read as JSON."""
@@ -107,38 +107,43 @@ class Payloads:
             return OPAQUE if value == "null" or _NO_TEXT.match(value) else value
         return OPAQUE if value is None else self.snapshot(value if data is None else data)
 
-    def snapshot(self, value: Any, depth: int = 0) -> Snapshot:
+    def snapshot(self, value: Any) -> Snapshot:
         """A value that JSON can hold, with the documents and messages in it."""
-        if depth > _MAX_DEPTH:
-            return CUT
+        self._depth += 1
+        try:
+            return CUT if self._depth > _MAX_DEPTH else self._snapshot(value)
+        finally:
+            self._depth -= 1
+
+    def _snapshot(self, value: Any) -> Snapshot:
         if isinstance(value, str):
             return OPAQUE if _NO_TEXT.match(value) else value
         if isinstance(value, Mapping):
-            return self._of_fields(value, depth)
+            return self._of_fields(value)
         if isinstance(value, (list, tuple)):
             if len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES and value[1]:  # noqa: PLR2004  (role, content)
-                return self.message({"content": value[1]}, value[0], depth)
-            return [self.snapshot(item, depth + 1) for item in value]
+                return self.message({"content": value[1]}, value[0])
+            return [self.snapshot(item) for item in value]
         return value if value is None or isinstance(value, (bool, int, float)) else OPAQUE
 
-    def _of_fields(self, value: Fields, depth: int) -> Snapshot:
+    def _of_fields(self, value: Fields) -> Snapshot:
         inner, kind = value.get("data", value.get("kwargs")), value.get("type")
         if isinstance(inner, Mapping) and kind == "constructor":  # an object of LangChain's
             path = value.get("id")
             match = _MESSAGE_CLASS.fullmatch(str(path[-1])) if isinstance(path, list) and path else None
-            return self.snapshot(inner, depth + 1) if match is None else self.message(inner, match[1] or "human", depth)
+            return self.snapshot(inner) if match is None else self.message(inner, match[1] or "human")
         if isinstance(inner, Mapping) and str(kind).lower().removesuffix("messagechunk") in ROLES:
-            return self.message(inner, str(kind), depth)
+            return self.message(inner, str(kind))
         if (found := self._document_in(value)) is not None:
             return found[0]
         role = value.get("role", kind)
         if isinstance(role, str) and role.lower() in ROLES and ("content" in value or "parts" in value):
-            return self.message(value, role, depth)
+            return self.message(value, role)
         if kind == "tool_call" and "args" in value:
-            return self._call(value, depth)
+            return self._call(value)
         if "update" in value and value.keys() <= _COMMAND:  # LangGraph's command, which holds no question
-            return Hidden({"update": self.snapshot(value["update"], depth + 1)})
-        return {str(key): self.snapshot(item, depth + 1) for key, item in value.items()}
+            return Hidden({"update": self.snapshot(value["update"])})
+        return {str(key): self.snapshot(item) for key, item in value.items()}
 
     # Documents
 
@@ -218,7 +223,7 @@ class Payloads:
             return PayloadMessage("ai", reply.content, reply.calls)
         return PayloadMessage("ai", reply) if isinstance(reply, str) else None
 
-    def message(self, value: Fields, role: str, depth: int = 0) -> PayloadMessage:
+    def message(self, value: Fields, role: str) -> PayloadMessage:
         """A message: LangChain's or OpenAI's fields, or parts."""
         message = PayloadMessage(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
         content = first_of(value, ("parts", "contents", "content"))
@@ -229,22 +234,22 @@ class Payloads:
             content = [{"text": fields_of(one).get("content")} for one in value["function"]]
         calls = list(json_of(value.get("tool_calls")) or ()) if message.role == "ai" else []
         if isinstance(content, list):
-            shown = self._blocks(message, content, calls, depth)
+            shown = self._blocks(message, content, calls)
             texts = [one for one in shown if isinstance(one, str)]
             message.content = shown if len(texts) < len(shown) or content is value.get("content") else "\n".join(texts)
         elif content is not None:
             message.content = _as_text(content)
-        message.calls = [self._call(call, depth) for call in calls if isinstance(call, Mapping)] if calls else None
+        message.calls = [self._call(call) for call in calls if isinstance(call, Mapping)] if calls else None
         message.call_id = message.call_id or value.get("tool_call_id") or (message.role == "tool" and value.get("id"))
-        message.artifact = self.snapshot(value.get("artifact"), depth + 1)
+        message.artifact = self.snapshot(value.get("artifact"))
         beside = value.get("additional_kwargs")
         if isinstance(beside, Mapping) and beside.get("documents") is not None:
-            message.documents = self.snapshot(beside["documents"], depth + 1)
+            message.documents = self.snapshot(beside["documents"])
         if message.role != "ai" and not message.prompt_text.strip():
             message.unread = _UNREAD  # what it shows may be a document
         return message
 
-    def _blocks(self, message: PayloadMessage, parts: Sequence[Any], calls: list[Any], depth: int) -> list[Snapshot]:
+    def _blocks(self, message: PayloadMessage, parts: Sequence[Any], calls: list[Any]) -> list[Snapshot]:
         """What a message in parts shows; calls of tools in them are added to `calls`."""
         shown: list[Snapshot] = []
         for part in parts:
@@ -259,13 +264,13 @@ class Payloads:
             elif kind in {"text", None} and isinstance(said, str):
                 shown.append(said)
             elif kind not in MEDIA:
-                shown.append(self.snapshot(part, depth + 1))
+                shown.append(self.snapshot(part))
         return shown
 
-    def _call(self, value: Fields, depth: int) -> Call:
+    def _call(self, value: Fields) -> Call:
         function = value.get("function")
         named = function if isinstance(function, Mapping) else value
         arguments = first_of(named, ("args", "arguments", "input"))
         data = json_of(arguments)
         name, own_id = first_of(named, ("name", "toolName")), first_of(value, ("id", "toolCallId"))
-        return Call(name, own_id, self.snapshot(arguments if data is None else data, depth + 1))
+        return Call(name, own_id, self.snapshot(arguments if data is None else data))

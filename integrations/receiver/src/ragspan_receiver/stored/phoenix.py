@@ -57,8 +57,7 @@ class _Project:
                 limit = limit // 2
                 continue
             yield page["data"]
-            cursor = page.get("next_cursor")
-            if not cursor:
+            if not (cursor := page.get("next_cursor")):
                 return
 
     def spans_of(self, trace_ids: Sequence[str]) -> Mapping[str, Sequence[TracedSpan]]:
@@ -81,11 +80,8 @@ class _Project:
             for row in page
         ]
         said = [row for row in rows if row["annotator_kind"] == "HUMAN"]
-        ours = [
-            row
-            for row in rows
-            if row["annotator_kind"] != "HUMAN" and str(row.get("identifier") or "").startswith("ragspan")
-        ]
+        others = [row for row in rows if row["annotator_kind"] != "HUMAN"]
+        ours = [row for row in others if str(row.get("identifier")).startswith("ragspan")]
         return _by_span(sorted(said, key=lambda row: nanoseconds_of(row["updated_at"]) or 0)), _by_span(ours)
 
 
