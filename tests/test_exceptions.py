@@ -16,3 +16,4 @@ def test_an_error_of_a_judge_survives_the_way_to_another_process(error):
     assert type(copy) is type(error)
     assert (str(copy), vars(copy)) == (str(error), vars(error))
     assert str(error) in {"slow down", "tokens_per_minute leaves no room for the request"}
+    assert error.error_type in {"RateLimitError", "budget_exhausted"}

@@ -14,10 +14,7 @@ def raise_(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-@pytest.mark.parametrize(
-    "error",
-    [ValueError("no"), SystemExit("no")],
-)
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit("no")])
 def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, caplog, kind: str, error: BaseException):
     """The worker goes on, and so do the other metrics."""
     bad = getattr(fakes, kind)(lambda _: raise_(error), "bad")

@@ -31,7 +31,7 @@ _METRIC = has_methods("an object with a score method", "score")
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(ProcessorOptions):
     """What `ScoringEngine` was given; a `ConfigurationError` names a wrong argument, its value and what is allowed."""
 
