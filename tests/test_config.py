@@ -1,6 +1,8 @@
 import dataclasses
 import logging
 import pkgutil
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -123,9 +125,19 @@ def test_options_that_are_no_json_object_and_webhooks_that_are_no_address_are_re
         assert str(refusal.value) == f"{name} should be {allowed}"
 
 
-def test_the_switch_is_read_from_the_environment(monkeypatch):
+INTERPRETERS = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+
+
+def test_it_is_on_unless_the_environment_says_no_or_it_is_not_the_main_interpreter(caplog, monkeypatch):
+    monkeypatch.setattr(in_use, "said", set())
     assert is_enabled()
 
+    for current, is_on in ((0, True), ((1, 2), False), (None, True)):
+        monkeypatch.setitem(sys.modules, INTERPRETERS, SimpleNamespace(get_current=lambda one=current: one))
+        assert is_enabled() is is_on
+    assert (
+        "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set " in caplog.text
+    )
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
 
     assert not is_enabled()
