@@ -18,8 +18,7 @@ class Told:
 def test_the_first_process_of_a_container_goes_on_and_its_end_has_the_rest_of_the_same_time(monkeypatch):
     monkeypatch.setattr(process_end, "is_over", False)
     process_end.begin_in_child()  # no engine of another test hears of it
-    told = []
-    engines = first, _ = Told(told), Told(told)
+    engines = first, _ = Told(told := []), Told(told)
     for engine in engines:
         process_end.watch(engine)
     first.can_wait = False
