@@ -1,6 +1,8 @@
 import dataclasses
 import logging
 import pkgutil
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -123,30 +125,27 @@ def test_options_that_are_no_json_object_and_webhooks_that_are_no_address_are_re
         assert str(refusal.value) == f"{name} should be {allowed}"
 
 
-def test_the_switch_is_read_from_the_environment(monkeypatch):
+INTERPRETERS = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+
+
+def test_it_is_on_unless_the_environment_says_no_or_it_is_not_the_main_interpreter(caplog, monkeypatch):
+    monkeypatch.setattr(in_use, "said", set())
     assert is_enabled()
 
+    for current, is_on in ((0, True), ((1, 2), False), (None, True)):
+        monkeypatch.setitem(sys.modules, INTERPRETERS, SimpleNamespace(get_current=lambda one=current: one))
+        assert is_enabled() is is_on
+    assert (
+        "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set " in caplog.text
+    )
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
 
     assert not is_enabled()
 
 
-OPTIONS = {
+OPTIONS = {  # of public names: `tests/docs/whole_signatures.json`
     "ragspan.config:Settings": {"judge_polls": 3, "sample_rate": 1.0, "concurrency": 16, "queue_size": 2048, "metric_timeout": 60.0, "exit_timeout": 10.0},
-    "ragspan.judges:SmallJudge": {"timeout": 60.0, "max_retries": 2, "max_context_chars": 60_000},
-    "ragspan.metrics:ContextAdherence": {"threshold": 0.5, "polls": 3},
-    "ragspan.metrics:Completeness": {"threshold": 0.5, "polls": 3},
-    "ragspan.metrics:AnswerRelevance": {"threshold": 0.5, "polls": 3},
-    "ragspan.metrics:Faithfulness": {"threshold": 0.8},
-    "ragspan.metrics:CitationCorrectness": {"threshold": 0.8},
-    "ragspan.metrics:ContextUtilization": {"threshold": 0.5},
-    "ragspan.metrics:ContextRelevance": {"threshold": 0.5},
-    "ragspan.metrics:ChunkAttribution": {"threshold": 0.2},
-    "ragspan.metrics:ChunkUtilization": {"threshold": 0.1},
-    "ragspan.telemetry:OTelEmitter": {"score_wait": 10.0},
-    "ragspan.tools:DeliveryOptions": {"queue_bytes": 16 * 2**20, "batch_size": 100, "linger": 1.0, "retry_window": 600.0},
     "ragspan.tools.spans:SPAN_DELIVERY": {"queue_bytes": 64 * 2**20, "batch_size": 512, "linger": 0.0, "retry_window": 600.0},
-    **{f"ragspan.tools.{name.lower()}:{name}Emitter": {"timeout": 30.0} for name in ("Datadog", "Langfuse", "LangSmith", "MLflow", "Phoenix")},
     "ragspan_nats.settings:WorkerOptions": {"concurrency": 16, "ack_wait": 30.0, "max_deliveries": 5, "drain_timeout": 25.0, "export_retry_timeout": 600.0},
     "ragspan_receiver.traces:BufferLimits": {"quiet": 2.0, "deadline": 30.0, "max_bytes": 256 * 2**20, "max_traces": 100_000, "max_trace_spans": 10_000, "max_trace_bytes": 16 * 2**20},
 }  # fmt: skip

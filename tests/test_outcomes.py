@@ -45,8 +45,5 @@ def test_usage_adds_up_and_an_unknown_price_stays_unknown():
     once = Usage(requests=1, input_tokens=10, cached_tokens=3, output_tokens=5)
 
     assert once + once == Usage(requests=2, input_tokens=20, cached_tokens=6, output_tokens=10)
-    assert [(once + Usage(usd=0.5)).usd, (Usage(usd=0.5) + once).usd, (Usage(usd=0.5) + Usage(usd=0.25)).usd] == [
-        0.5,
-        0.5,
-        0.75,
-    ]
+    half = Usage(usd=0.5)
+    assert [one.usd for one in (once + half, half + once, half + Usage(usd=0.25))] == [0.5, 0.5, 0.75]

@@ -111,16 +111,8 @@ SEARCHES = [
     *({name: [{"a": 1}]} for name in ("tool_outputs", "executed_tools", "built_in_tool_calls")),
 ]
 NO_SEARCHES = [
-    *(
-        None,
-        {},
-        "web_search_call",
-        3,
-        [],
-        {"search_results": []},
-        {"executed_tools": None},
-        {"grounding_metadata": False},
-    ),
+    *(None, {}, "web_search_call", 3, []),
+    *({"search_results": []}, {"executed_tools": None}, {"grounding_metadata": False}),
     *({"type": "text", "name": "web_search"}, {"type": "server_tool_use", "name": "run_code"}),
     {"annotations": [{"type": "document"}], "citations": [{"document_index": 0}]},
     {"type": "tool_use", "name": "web_search"},

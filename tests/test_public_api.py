@@ -5,17 +5,8 @@ from programs import output_of
 
 import ragspan
 
-CLIENTS = {
-    "openai",
-    "httpx",
-    "requests",
-    "langfuse",
-    "langsmith",
-    "ddtrace",
-    "mlflow",
-    "phoenix",
-    "opentelemetry.exporter",
-}
+CLIENTS = {"openai", "httpx", "requests", "opentelemetry.exporter"}
+CLIENTS |= {"langfuse", "langsmith", "ddtrace", "mlflow", "phoenix"}
 HEAVY = CLIENTS | {
     *("langchain", "langchain_core", "llama_index", "llama_index_instrumentation", "workflows", "nltk", "sqlalchemy"),
     *("torch", "transformers", "pandas", "rich", "typer", "opentelemetry.sdk"),

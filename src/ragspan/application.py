@@ -39,7 +39,7 @@ _LIST = Rule(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Configured:
     """The result of `configure`."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from ragspan.exceptions import ConfigurationError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """An allowed kind of value, in words and as a test."""
 

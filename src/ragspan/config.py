@@ -116,7 +116,7 @@ def _row(
     return field(default=default, repr=not secret, metadata={"read": read, "sentence": sentence, "shown": shown})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of `ragspan.default_engine()`, each read from `RAGSPAN_` and its name."""
 

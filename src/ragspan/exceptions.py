@@ -55,6 +55,6 @@ class JudgeError(RagspanError):
 class BudgetExhausted(JudgeError):  # noqa: N818 - the name of a state
     """A request was not sent, because `limit` of the engine's `Budget` does not allow it now; an outage if time will."""
 
-    def __init__(self, limit: str, outage: bool = False) -> None:  # noqa: FBT001, FBT002 - a copy is made by place
+    def __init__(self, limit: str, outage: bool) -> None:  # noqa: FBT001 - a copy is made by place
         super().__init__("budget_exhausted", f"{limit} leaves no room for the request", outage=outage)
         self.limit = limit

@@ -63,11 +63,7 @@ def make_chat_model():
     return FakeListChatModel(responses=["fine"])
 
 
-MADE = {
-    "chain": make_chain,
-    "query_engine": lambda: make_index().as_query_engine(),
-    "chat_model": make_chat_model,
-}
+MADE = {"chain": make_chain, "query_engine": lambda: make_index().as_query_engine(), "chat_model": make_chat_model}
 
 
 def names_for(text):

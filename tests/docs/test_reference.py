@@ -1,9 +1,14 @@
-"""The API reference has an entry for every public name."""
+"""The API reference has an entry for every public name.
+
+After a change that is meant: `WRITE_RECORDS=1 python -m pytest tests/docs/test_reference.py`, and read the difference.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import os
 import re
 import runpy
 from importlib.metadata import entry_points
@@ -36,6 +41,7 @@ ENTRIES = [
     for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
     for entry in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 ]
+SIGNATURES = ROOT / "tests" / "docs" / "whole_signatures.json"
 
 
 def named(path):
@@ -56,6 +62,25 @@ def test_entries_are_public(module):
     entries = [entry for entry in ENTRIES if entry.rpartition(".")[0] == module]
 
     assert [entry for entry in entries if entry.rpartition(".")[2] not in importlib.import_module(module).__all__] == []
+
+
+def calls_of(entry):
+    """How a class or function and its public methods are called, and what of a dataclass Python writes."""
+    one = named(entry)
+    methods = inspect.getmembers(one, inspect.isroutine) if inspect.isclass(one) else [("", one)]
+    ours = {name: call for name, call in methods if str(getattr(call, "__module__", None)).startswith("ragspan")}
+    public = {name: call for name, call in ours.items() if name == "__init__" or not name.startswith("_")}
+    found = {name: re.sub(r" at 0x\w+", "", str(inspect.signature(call))) for name, call in public.items()}
+    written = getattr(one, "__dataclass_params__", None)
+    return found | {f"dataclass {flag}": getattr(written, flag) for flag in ("eq", "frozen", "repr") if written}
+
+
+def test_public_names_are_called_as_they_were_with_the_same_defaults():
+    calls = {entry: found for entry in ENTRIES if (found := calls_of(entry))}
+    if os.environ.get("WRITE_RECORDS"):
+        SIGNATURES.write_text(json.dumps(calls, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    assert calls == json.loads(SIGNATURES.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

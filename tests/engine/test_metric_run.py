@@ -14,10 +14,7 @@ def raise_(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-@pytest.mark.parametrize(
-    "error",
-    [ValueError("no"), SystemExit("no")],
-)
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit("no")])
 def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, caplog, kind: str, error: BaseException):
     """The worker goes on, and so do the other metrics."""
     bad = getattr(fakes, kind)(lambda _: raise_(error), "bad")
@@ -54,7 +51,7 @@ def test_the_log_has_a_judges_words_where_they_can_quote_no_text(fakes, make_eng
             JudgeError("RateLimitError", "no", outage=True),
             MetricFailure(error_type="RateLimitError", message="no", outage=True),
         ),
-        (ValueError("x" * 10_000), MetricFailure(error_type="ValueError", message="x" * 500)),
+        (type("E" * 200, (ValueError,), {})("x" * 10_000), MetricFailure(error_type="E" * 100, message="x" * 500)),
     ],
     ids=["named by itself", "of a service that is out", "that is long"],
 )

@@ -77,11 +77,7 @@ ROWS = (
         ),
         needs=("celery",),
     ),
-    Row(
-        name="`multiprocessing.Pool`, fork",
-        command=("pool.py", "fork"),
-        usual=("configure",),
-    ),
+    Row(name="`multiprocessing.Pool`, fork", command=("pool.py", "fork"), usual=("configure",)),
     Row(
         name="`multiprocessing.Pool`, spawn",
         command=("pool.py", "spawn"),

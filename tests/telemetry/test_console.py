@@ -88,10 +88,7 @@ TOLD = "1 metadata text, 2 tool results, 1 earlier message, 1 other text"
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            {"contexts": ["c"], "retrievals": tuple(map(search, ("wiki", "faq")))},
-            "1 document from wiki, faq",
-        ),
+        ({"contexts": ["c"], "retrievals": tuple(map(search, ("wiki", "faq")))}, "1 document from wiki, faq"),
         ({"contexts": ["c", "d"]}, "2 documents from the program"),
         ({"contexts": []}, "none"),
         ({"contexts": None}, "not known"),

@@ -196,11 +196,7 @@ CLAIMS = tuple(
         ("openai:m", [Rating(value=0.25), Rating(value=1.0)], "ratings: 0.25 and 1"),
         (
             "m",
-            [
-                ContextRating(index=2, value=1),
-                ContextRating(index=0, value=0.5),
-                ContextRating(index=1, value=0),
-            ],
+            [ContextRating(index=2, value=1), ContextRating(index=0, value=0.5), ContextRating(index=1, value=0)],
             "2 of 3 contexts rated above 0: contexts 1 and 3",
         ),
         ("m", ["a sentence of mine"], None),

@@ -52,25 +52,18 @@ def test_a_name_for_generative_ai_is_opentelemetrys(name):
     assert (name in of_opentelemetry()) is (name not in NOT_IN_THE_PACKAGE)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        for name in NAMES
-        if name.startswith(
-            ("llm.", "reranker.", "retrieval.", "tool.", "agent.", "tag.", "input.", "output.", "openinf")
-        )
-    ],
-)
+OPENINFERENCES = ("llm.", "reranker.", "retrieval.", "tool.", "agent.", "tag.", "input.", "output.", "openinf")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(OPENINFERENCES)])
 def test_a_name_of_openinference_is_in_its_package(name):
     assert name in of_openinference()
 
 
 def test_the_fields_of_openinferences_lists_are_those_of_its_package():
-    spans = json.loads(Path(__file__).with_name("whole_answer.json").read_text(encoding="utf-8"))["with content"][
-        "spans"
-    ]
-    whole = {re.sub(r"\.\d+\.", ".", name) for span in spans.values() for name in span["attributes"]}
+    answers = json.loads(Path(__file__).with_name("whole_answer.json").read_text(encoding="utf-8"))
+    spans = answers["with content"]["spans"].values()
+    whole = {re.sub(r"\.\d+\.", ".", name) for span in spans for name in span["attributes"]}
     documents = {DocumentAttributes.DOCUMENT_ID, DocumentAttributes.DOCUMENT_SCORE, DocumentAttributes.DOCUMENT_CONTENT}
     calls = f"{SpanAttributes.LLM_INPUT_MESSAGES}.{MessageAttributes.MESSAGE_TOOL_CALLS}"
     expected = {

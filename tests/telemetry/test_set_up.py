@@ -60,7 +60,8 @@ def ask():
 def test_scores_go_where_somebody_gets_them(set_up, given, variables, emitters, where):
     configured = set_up(variables=variables, **given)
 
-    assert [type(one).__name__.removesuffix("Emitter") for one in configured.engine.emitters] == emitters.split()
+    waits = {type(one).__name__.removesuffix("Emitter"): one.score_wait for one in configured.engine.emitters}
+    assert [*waits.items()] == [(name, 10.0 * (name in {"OTel", "Console"})) for name in emitters.split()]
     assert configured.line == (
         "answers of langchain, llama_index are scored by overlap (faithfulness); "
         f"scores go {f'to {where}' if where else 'nowhere'}"

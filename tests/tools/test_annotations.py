@@ -99,17 +99,17 @@ def test_a_score_says_all_that_is_known_of_it(annotations):
 def test_a_user_is_quoted_where_a_variable_allows_it(annotations, monkeypatch):
     monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "true")
 
-    (one,) = annotations({"faithfulness": Score(value=0.5, explanation="Zanzifer said so.")})
+    (one,) = annotations({"faithfulness": Score(value=0.5, explanation="Zanzifer said so.")}, ended_ns=-1)
 
-    assert one.explanation == "Zanzifer said so."
+    assert (one.explanation, one.ended_ns) == ("Zanzifer said so.", 0)
 
 
 def test_explanations_are_cut_and_made_sound(annotations):
     score = Score(value=1.0, explanation="ab\0\ud800" + "c" * 2000)
 
-    (one,) = annotations({"faithfulness": score}, explanations=True)
+    (one,) = annotations({"faithfulness": score}, explanations=True, ended_ns=2**63)
 
-    assert one.explanation == "ab\ufffd\ufffd" + "c" * 995 + "…"
+    assert (one.explanation, one.ended_ns) == ("ab\ufffd\ufffd" + "c" * 995 + "…", 2**63 - 1)
 
 
 @pytest.mark.parametrize(("name", "value"), [("queue_bytes", 0), ("batch_size", True), ("linger", float("inf"))])

@@ -66,6 +66,7 @@ def test_connections_are_kept_open_and_the_child_of_a_fork_has_one_of_its_own(se
         ((429, "", {"Retry-After": "Thu, 01 Jan 1970 00:01:40 GMT"}), "http_429", None),
         ((401, "who?"), "http_401", None),
         ((200, "<html>Please log in</html>"), "no_json", None),
+        *(((status, ""), f"http_{status}", None) for status in (300, 399, 407, 408, 425, 502, 504)),
     ],
     ids=lambda value: str(value)[:20],
 )

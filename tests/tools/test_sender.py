@@ -193,10 +193,7 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
         post_office.emit(make_scored(**{name: 0.5}))
         assert post_office.flush(PATIENCE)
 
-    assert caplog.messages == [
-        "post took no score: http_503; 1 to be tried again",
-        "post: 1 score rejected: http_422",
-    ]
+    assert caplog.messages == ["post took no score: http_503; 1 to be tried again", "post: 1 score rejected: http_422"]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 

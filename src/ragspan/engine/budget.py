@@ -18,7 +18,7 @@ _DAY = 24 * 60 * 60.0
 _ROUNDING = 1e-9  # of sums of fractions
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Budget:
     """Limits of what the judges of an engine may spend, over all of its metrics.
 

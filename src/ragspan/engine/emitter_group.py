@@ -69,7 +69,7 @@ class EmitterGroup:
         return answers
 
 
-@dataclass(slots=True)
+@dataclass
 class GroupHandle:
     """One answer at all emitters of an engine."""
 

@@ -72,7 +72,7 @@ class MetricCall:
             self._threads.shutdown(cancel_futures=True)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RunnerParts:
     """What the metrics of one engine share."""
 

@@ -31,7 +31,7 @@ _METRIC = has_methods("an object with a score method", "score")
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(ProcessorOptions):
     """What `ScoringEngine` was given; a `ConfigurationError` names a wrong argument, its value and what is allowed."""
 
@@ -98,7 +98,7 @@ class Options(ProcessorOptions):
         if when is not None and not when.chooses(metric, facts):
             return NOT_MET
         rate = self.sample_rate if when is None else when.rates.get(metric, self.sample_rate)
-        return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
+        return None if draw(identity_of(record, span)) < rate else NOT_SAMPLED
 
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:

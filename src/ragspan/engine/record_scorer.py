@@ -29,9 +29,7 @@ from ragspan.turns import give_turn
 
 _ABOUT_ACCESS = re.compile(r"HTTP 40[14]: |Connection error\. \(|Request timed out\.")
 """How our clients' messages on a key, an address or a network begin: the endpoint has read no text that it could quote."""
-_WORKER_ERROR = MetricFailure(
-    error_type="worker_error", message="the record was dropped while it was scored", outage=True
-)
+_WORKER_ERROR = MetricFailure(error_type="worker_error", message="the record was dropped while it was scored")
 
 
 class RecordScorer:

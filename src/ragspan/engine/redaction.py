@@ -51,7 +51,7 @@ class RedactionError(RagspanError):
     """The application's function raised, or returned no text. The message does not quote its argument."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RedactedRecord:
     """A capture with redacted texts: the engine redacts only the outcomes of its metrics."""
 

@@ -22,7 +22,7 @@ DropReason: TypeAlias = Literal[
 """Why a capture was not scored: docs/production.md says what each means and what to do. The last three come from sinks to a broker."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Dropped:
     """What `ScoringEngine.score` returns for a record that was not scored."""
 
@@ -64,7 +64,7 @@ class EngineStats(NamedTuple):
         return ", ".join(f"{why} {number}" for why, number in shown.items())
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ShutdownReport:
     """What became of the work that an engine still had when it was shut down."""
 

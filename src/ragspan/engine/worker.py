@@ -30,7 +30,7 @@ class Work(Protocol):
     def worker_ended(self) -> None: ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ProcessorOptions:
     """How much a processor takes, and what it is called. A `ConfigurationError` names a wrong argument."""
 

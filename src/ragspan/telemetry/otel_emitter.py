@@ -187,7 +187,7 @@ class OTelEmitter(ContentPolicy):
             log_line(logging.WARNING, "%s not sent yet: lost if the process ends now", counted(waiting, "span"))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _AnswerSpan:
     """An answer that is being scored."""
 

@@ -45,7 +45,7 @@ GRPC_PORT, HTTP_PORT = 4317, 4318
 SDK_IS_OFF = "OTEL_SDK_DISABLED is true"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class EnvironmentProviders:
     """Providers for one use; the code that made them shuts them down."""
 

@@ -35,7 +35,7 @@ _TIMEOUT: Final = 5.0  # seconds
 _MAX_TEXT: Final = 500  # characters
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Alert:
     """The share of failing answers has left its usual range."""
 

@@ -35,7 +35,7 @@ class Entry(Generic[Item]):
     ended: Ending | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeliveryStatus:
     """Says what has become of the scores of one answer. May be asked from any thread; does no I/O."""
 
@@ -52,12 +52,12 @@ class DeliveryStatus:
         return "settled" if not waiting else "span_not_found" if waiting == {"span_not_found"} else "waiting"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delivered:
     """The tool has the item."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpanNotFound:
     """The tool does not know the span or trace yet. The item is tried again, by itself."""
 
@@ -89,7 +89,7 @@ class ExportError(Exception):
     """A server failed at a batch, or an exporter could not send it, perhaps because of one item."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DeliveryOptions:
     """How long items are retried, and how many may wait.
 
@@ -112,7 +112,7 @@ class DeliveryOptions:
         SOME_SECONDS.check_fields(self, "retry_window")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DeliveryStats:
     """Where everything is that was emitted: each item is in exactly one of these."""
 

@@ -34,7 +34,7 @@ _ABOUT_BATCH: Mapping[int, type[Exception]] = {**dict.fromkeys((_BAD, 413, 422),
 """Statuses that are about what was sent, or perhaps are; 413 is a batch that is too large."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """A server that is reached by HTTP, and our credentials there."""
 
@@ -62,7 +62,7 @@ class Endpoint:
         return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Reply:
     """What the server answered."""
 

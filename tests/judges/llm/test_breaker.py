@@ -64,7 +64,7 @@ def test_a_try_that_fails_begins_another_pause(breaker, clock):
 
 
 @pytest.mark.parametrize(
-    "error", [ABOUT_ONE_REQUEST, BudgetExhausted("usd_per_day"), BudgetExhausted("requests_per_minute", True)]
+    "error", [ABOUT_ONE_REQUEST, BudgetExhausted("usd_per_day", False), BudgetExhausted("requests_per_minute", True)]
 )
 def test_what_is_about_one_request_neither_counts_nor_clears(breaker, error):
     for _ in range(20):

@@ -25,7 +25,7 @@ class Purse:
 
     def reserve(self, expected):
         if len(self.expected) >= self.requests:
-            raise BudgetExhausted("requests_per_minute")
+            raise BudgetExhausted("requests_per_minute", False)
         self.expected.append(expected)
         return self.settled.append
 
