@@ -58,7 +58,7 @@ def test_votes_and_ratings_are_spread_in_turn(kind, count, polls, shares):
 
 
 LOST = JudgeError("APITimeoutError", "no answer", outage=True, status=408)
-SPENT, UNREADABLE = BudgetExhausted("usd_per_day"), JudgeError("InvalidVerdict", "prose")
+SPENT, UNREADABLE = BudgetExhausted("usd_per_day", outage=False), JudgeError("InvalidVerdict", "prose")
 
 
 @pytest.mark.parametrize(

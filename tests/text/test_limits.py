@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragspan.judges.selection import beginnings
 from ragspan.text.keys import tokens
 from ragspan.text.languages import guess, languages_of
-from ragspan.text.limits import SIZE_OF_TOKEN, beginning, beginnings, characters_read, fair_limit, size_of
+from ragspan.text.limits import SIZE_OF_TOKEN, beginning, characters_read, fair_limit, size_of
 from ragspan.text.responses import is_refusal, read_claims
 
 TEXTS = {

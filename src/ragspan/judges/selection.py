@@ -1,4 +1,4 @@
-"""Chooses the pieces of long texts that speak of what a response speaks of.
+"""Chooses what of long texts a judge reads: their beginnings, or the pieces that speak of what a response speaks of.
 
 Neither age nor place tells what an answer rests on: it may be the newest result of a tool or the end of a page. Words do.
 """
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ragspan.text.keys import content_of
 from ragspan.text.languages import ENGLISH, guess
+from ragspan.text.limits import beginning, fair_limit, size_of
 
 _PIECES = re.compile(r"(?s).{200,400}(?:(?<=\n)|(?<=\. )|(?<=\u3002))|.{1,400}(?:(?<= )|\Z)|.{1,400}")
 """Pieces end after a line or a sentence, or else after a word."""
@@ -40,9 +41,7 @@ def select(texts: Sequence[str], response: str, most: int) -> list[Piece]:
     held = {piece: said.intersection(language.keys(texts[piece.text][piece.start : piece.end])) for piece in pieces}
     counts = Counter(chain.from_iterable(held.values()))
     worth = {word: math.log(1 + len(pieces) / count) for word, count in counts.items()}
-    by_worth = sorted(
-        filter(held.get, held), key=lambda piece: (-math.fsum(map(worth.__getitem__, held[piece])), piece)
-    )
+    by_worth = sorted(filter(held.get, held), key=lambda one: (-math.fsum(map(worth.__getitem__, held[one])), one))
     chosen: list[Piece] = []
     for piece in by_worth:
         if piece.end - piece.start <= most:
@@ -55,3 +54,9 @@ def select(texts: Sequence[str], response: str, most: int) -> list[Piece]:
         else:
             joined.append(piece)
     return joined
+
+
+def beginnings(texts: Sequence[str], room: int) -> list[str]:
+    """The beginnings of texts that share a room; short ones stay whole."""
+    limit = fair_limit([size_of(text) for text in texts], room)
+    return [beginning(text, limit) for text in texts]

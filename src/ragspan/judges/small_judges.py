@@ -20,9 +20,10 @@ from ragspan.judges.detector import Detector
 from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.judges.llm.replies import read_completions
+from ragspan.judges.selection import beginnings
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
-from ragspan.text.limits import beginnings, size_of
+from ragspan.text.limits import size_of
 
 
 class _Asked(NamedTuple):

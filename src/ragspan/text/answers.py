@@ -163,6 +163,16 @@ _EDITION_AT_END = re.compile(r"(?:,?\s(?:(?:19|20)\d\d[a-z]?|v(?:ersion)?\.?\s?\
 _LIST_LINE = re.compile(
     r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.):\]]|\[\^?\w{1,20}\]:?|[\u00b9\u00b2\u00b3\u2070-\u2079]{1,3})\s{0,4}"
 )
+_ANSWER = r'"(?:\w{0,20}_)?(?:answer|response|result|output|reply|summary|text|content|message)\w{0,10}"\s{0,2}:'
+_OBJECT = re.compile(rf"\s{{0,80}}(?:```\w{{0,10}}\s{{0,2}})?\{{.{{0,2000}}?{_ANSWER}", re.IGNORECASE | re.DOTALL)
+_MEMBER = re.compile(
+    r'"\w{0,20}(?:confiden|certain|probab|score|relevan|grounded|source|citation|cited|reference|page|chunk|metadata|reasoning|thought|_id|file|ur[li])'
+    r'\w{0,20}"\s{0,2}:\s{0,9}(?:"(?:[^"\\]|\\.){0,800}"|\[[^\]]{0,800}\]|\{[^{}]{0,800}\}|[^\s,\]}]{1,40})\s{0,2},?'
+    r'|"\w{1,40}"\s{0,2}:\s{0,2}(?:true|false|null)\s{0,2},?'
+    rf'|{_ANSWER}|(?<!\\)"\s{{0,2}},?|[{{}}]|(?<!\\)\\(?:[nrt]|(?="))',
+    re.IGNORECASE,
+)
+"""Of structured output, which is an object with an answer: how sure it is and where it is from; the answer's name; signs of JSON."""
 _MOST_WORDS, _MOST_WORDS_OF_SOURCE = 9, 14
 
 
@@ -216,7 +226,7 @@ def _citations(text: str) -> Iterator[tuple[int, int]]:
         inside = next(filter(None, group.groups()))
         if _is_source(inside):
             yield group.span()
-    for pattern in _MARKS:
+    for pattern in (_MEMBER, *_MARKS) if _OBJECT.match(text) else _MARKS:
         yield from (match.span() for match in _matches(pattern, text))
 
 

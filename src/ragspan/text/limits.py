@@ -42,12 +42,6 @@ def beginning(text: str, room: int) -> str:
     return text if text.isascii() else text[: bisect_right(list(accumulate(_sizes(text))), room)]
 
 
-def beginnings(texts: Sequence[str], room: int) -> list[str]:
-    """The beginnings of texts that share a room; short ones stay whole."""
-    limit = fair_limit([size_of(text) for text in texts], room)
-    return [beginning(text, limit) for text in texts]
-
-
 def characters_read(texts: Sequence[str], most: int) -> list[int]:
     """How many characters of each text are read if `most` of Latin script may be read in all: short texts whole, long ones alike.
 

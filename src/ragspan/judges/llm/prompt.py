@@ -20,8 +20,9 @@ from typing import Any
 
 from ragspan.judges.llm.asking import AskedOnce
 from ragspan.judges.llm.parts import JudgedClaim
+from ragspan.judges.selection import beginnings
 from ragspan.records import RagRecord
-from ragspan.text.limits import beginning, beginnings
+from ragspan.text.limits import beginning
 
 _SECRET = secrets.token_bytes(32)
 _MAX_OTHERS = 20_000

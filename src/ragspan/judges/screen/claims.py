@@ -107,7 +107,7 @@ class Claim:
         decades = [one for one in numbers if f"{one}s" in self.sentence.text]  # "the 1980s", "the 80s"
         stated = {*chain.from_iterable(self.index.sentences if decades else ())}
         years = [one[:3] for one in filter(_YEAR.fullmatch, stated)]
-        found.update(one for one in decades if any(one.rstrip("0") in year for year in years))
+        found.update(one for one in decades if self.index["centuri"] or any(one.rstrip("0") in year for year in years))
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
         for text in with_turns(map(self.index.texts.__getitem__, numbered)):
