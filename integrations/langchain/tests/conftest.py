@@ -11,11 +11,8 @@ from traced_application import application, new_application  # noqa: F401 - fixt
 from whole_records import WholeRecords
 
 WHOLE = WholeRecords(Path(__file__).with_name("whole_records.json"), "langchain-core")
-NOT_WHOLE = {
-    "test_traced_already",
-    "test_calling",
-    "test_logs",
-}  # ids by chance, threads that take turns, and hundreds alike
+NOT_WHOLE = {"test_traced_already", "test_calling", "test_logs", "test_public_programs"}
+"""Tests with ids by chance, with threads that take turns, with hundreds alike, and those that compare whole records themselves."""
 
 
 @pytest.fixture(autouse=True)
