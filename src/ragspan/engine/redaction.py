@@ -71,21 +71,21 @@ def redact_from(given: RedactOption) -> Redact | None:
     Raises:
         ConfigurationError: it is not such a function, or cannot be imported.
     """
-    given = variable(_VARIABLE) if given is None else given
+    what, given = (_VARIABLE, variable(_VARIABLE)) if given is None else ("redact", given)
     if given is None or given is False:
         return None
-    what, found = "redact", cast("object", given)
+    found = cast("object", given)
     if isinstance(given, str):
         module, _, function = given.partition(":")
         if not (module and function):
-            raise wrong(_VARIABLE, given, "module:function, such as 'privacy:mask'")
+            raise wrong(what, given, "module:function, such as 'privacy:mask'")
         try:
             found = getattr(importlib.import_module(module), function)
         except (Exception, SystemExit) as error:  # the application's module may raise anything
             raise ConfigurationError(
-                f"{_VARIABLE} is {given!r}, which cannot be imported: {type(error).__name__}: {error}"
+                f"{what} is {given!r}, which cannot be imported: {type(error).__name__}: {error}"
             ) from error
-        what = f"{_VARIABLE} is {given!r}, which"
+        what = f"{what} is {given!r}, which"
     if not callable(found) or inspect.iscoroutinefunction(found):
         kind = "an async function" if callable(found) else f"of type {type(found).__name__}"
         raise ConfigurationError(f"{what} is {kind}, but should be a function that takes a text and returns one")
