@@ -209,7 +209,7 @@ def test_the_environment_names_a_function_and_false_overrules_it(monkeypatch):
     [
         (5, "redact is of type int, but should be a function that takes a text and returns one"),
         (mask_later, "redact is an async function, but should be a function"),
-        ("mask", "^redact is 'mask', but should be module:function, such as 'privacy:mask'"),
+        ("mask", r"^redact \(RAGSPAN_REDACT\) is 'mask', but should be module:function, such as 'privacy:mask'"),
         ("no_such_module:mask", "'no_such_module:mask', which cannot be imported: ModuleNotFoundError"),
         (f"{__name__}:unmask", "which cannot be imported: AttributeError: .* has no attribute 'unmask'"),
         (f"{__name__}:SECRET", "which is of type str, but should be a function"),

@@ -36,6 +36,7 @@ RedactOption: TypeAlias = Redact | str | Literal[False] | None
 _T = TypeVar("_T", RagRecord, Outcome)
 
 _VARIABLE: Final = "RAGSPAN_REDACT"
+_OPTION: Final = f"redact ({_VARIABLE})"  # it may be given as either
 _IDENTITY: Final = frozenset(
     (
         *("record_id", "run_id", "framework", "name", "swallowed_errors", "id", "data_source_id", "tool_name", "role"),
@@ -51,7 +52,7 @@ class RedactionError(RagspanError):
     """The application's function raised, or returned no text. The message does not quote its argument."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RedactedRecord:
     """A capture with redacted texts: the engine redacts only the outcomes of its metrics."""
 
@@ -71,21 +72,20 @@ def redact_from(given: RedactOption) -> Redact | None:
     Raises:
         ConfigurationError: it is not such a function, or cannot be imported.
     """
-    what, given = (_VARIABLE, variable(_VARIABLE)) if given is None else ("redact", given)
+    given = variable(_VARIABLE) if given is None else given
     if given is None or given is False:
         return None
-    found = cast("object", given)
+    what, found = "redact", cast("object", given)
     if isinstance(given, str):
         module, _, function = given.partition(":")
         if not (module and function):
-            raise wrong(what, given, "module:function, such as 'privacy:mask'")
+            raise wrong(_OPTION, given, "module:function, such as 'privacy:mask'")
         try:
             found = getattr(importlib.import_module(module), function)
         except (Exception, SystemExit) as error:  # the application's module may raise anything
-            raise ConfigurationError(
-                f"{what} is {given!r}, which cannot be imported: {type(error).__name__}: {error}"
-            ) from error
-        what = f"{what} is {given!r}, which"
+            why = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"{_OPTION} is {given!r}, which cannot be imported: {why}") from error
+        what = f"{_OPTION} is {given!r}, which"
     if not callable(found) or inspect.iscoroutinefunction(found):
         kind = "an async function" if callable(found) else f"of type {type(found).__name__}"
         raise ConfigurationError(f"{what} is {kind}, but should be a function that takes a text and returns one")
