@@ -140,9 +140,10 @@ class Waits:
     name = "waits"
 
     def __init__(self):
-        self.may = threading.Event()
+        self.is_asked, self.may = threading.Event(), threading.Event()
 
     def score(self, record):
+        self.is_asked.set()
         return Score(value=float(self.may.wait(60)))
 
 
@@ -151,6 +152,7 @@ def test_a_provider_that_ends_waits_for_the_scores_of_its_spans(telemetry, make_
     metric, provider = Waits(), telemetry.tracer_provider
     with ScoringEngine(metrics=[metric], emitters=[telemetry.emitter()], exit_timeout=exit_timeout) as engine:
         engine.submit(make_record())
+        assert metric.is_asked.wait(60)
         if scores:
             metric.may.set()
         provider.shutdown()
