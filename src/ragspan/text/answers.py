@@ -166,10 +166,10 @@ _LIST_LINE = re.compile(
 _ANSWER = r'"(?:\w{0,20}_)?(?:answer|response|result|output|reply|summary|text|content|message)\w{0,10}"\s{0,2}:'
 _OBJECT = re.compile(rf"\s{{0,80}}(?:```\w{{0,10}}\s{{0,2}})?\{{.{{0,2000}}?{_ANSWER}", re.IGNORECASE | re.DOTALL)
 _MEMBER = re.compile(
-    r'"\w{0,20}(?:confiden|certain|probab|score|relevan|grounded|source|citation|cited|reference|page|chunk|metadata|reasoning|thought|_id|file|ur[li])'
+    r'"\w{0,20}(?:confiden|certain|probab|score|relevan|grounded|source|citation|cited|reference|page|chunk|metadata|reasoning|thought|doc\w{0,9}id|node_?id|file|ur[li])'
     r'\w{0,20}"\s{0,2}:\s{0,9}(?:"(?:[^"\\]|\\.){0,800}"|\[[^\]]{0,800}\]|\{[^{}]{0,800}\}|[^\s,\]}]{1,40})\s{0,2},?'
     r'|"\w{1,40}"\s{0,2}:\s{0,2}(?:true|false|null)\s{0,2},?'
-    rf'|{_ANSWER}|(?<!\\)"\s{{0,2}},?|[{{}}]|(?<!\\)\\(?:[nrt]|(?="))',
+    rf'|{_ANSWER}|(?<!\\)"{{1,40}}\s{{0,2}},?|[{{}}]{{1,40}}|(?<!\\)\\(?:[nrt]|(?="))',
     re.IGNORECASE,
 )
 """Of structured output, which is an object with an answer: how sure it is and where it is from; the answer's name; signs of JSON."""
