@@ -342,6 +342,8 @@ def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -
     files = [(f"{name}, which is read", one) for name, one in read.items() if isinstance(one, (str, os.PathLike))]
     before = {os.path.realpath(one): words for words, one in files}
     for option, path in written.items():
+        if path is not None and path.as_posix() == "-":
+            raise ConfigurationError(f"{option} is '-', but needs the name of a file, or /dev/stdout")
         if path is not None and (words := before.setdefault(os.path.realpath(path), option)) != option:
             raise ConfigurationError(
                 f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
