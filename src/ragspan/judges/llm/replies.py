@@ -182,7 +182,7 @@ def _folded(found: dict[str, Any]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_hook=_folded, parse_constant=lambda _: None)
 
 
-@lru_cache
+@lru_cache(maxsize=32)  # a reply quotes texts of users, which are not kept for long
 def _object_in(text: str) -> dict[str, Any] | None:
     """The JSON object of a reply, without thoughts and marks: the only one, also in a code block or in prose.
 
