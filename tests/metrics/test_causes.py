@@ -119,8 +119,12 @@ WITHOUT_ID = replace(FEES, id=None)
         (SETTLED, [FEES, FEES, SETTLED], [(FEES.text, False)]),  # two searches found it
         (SUMMARY, [FEES], []),  # a step wrote it anew
         (replace(FEES, text="49 euros"), [FEES], [(FEES.text, True)]),  # a step shortened it
-        (RetrievedContext(text="The annual fee of the"), [FEES], [(FEES.text, True)]),  # without an id, by its words
-        (RetrievedContext(text="49 euros"), [WITHOUT_ID], [(FEES.text, False)]),  # it happens to have the same words
+        (RetrievedContext(text=FEES.text[4:24]), [FEES], [(FEES.text, True)]),  # without an id, by its words
+        (
+            RetrievedContext(text=FEES.text[4:23]),
+            [WITHOUT_ID],
+            [(FEES.text, False)],
+        ),  # it happens to have the same words
     ],
 )
 def test_what_the_model_did_not_see_or_saw_in_part(context, found, unseen):
