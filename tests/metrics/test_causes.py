@@ -95,14 +95,17 @@ async def test_there_is_no_cause_where_the_searches_are_unknown_or_the_answer_pa
 
 
 @pytest.mark.parametrize(
-    ("response", "causes"),
+    ("response", "unseen", "causes"),
     [
-        (INVENTED, (Cause(kind="unsupported", claim=INVENTED),)),
-        ("Die Karte kostet im Jahr 49 Euro, und sie ist im März zu zahlen.", ()),  # in another language
+        (INVENTED, 100, (Cause(kind="unsupported", claim=INVENTED),)),
+        (INVENTED, 101, ()),  # of which the last is not looked at
+        ("Die Karte kostet im Jahr 49 Euro, und sie ist im März zu zahlen.", 2, ()),  # in another language
     ],
 )
-async def test_what_no_document_supports_is_unsupported_where_that_can_be_told(dropped, fixed_judge, response, causes):
-    score = await ContextAdherence(fixed_judge(votes=[False] * 3)).score(replace(dropped, response=response))
+async def test_what_no_document_supports_is_unsupported_where_it_can_be_told(fixed_judge, response, unseen, causes):
+    pages = [RetrievedContext(text=f"Page {at} tells of the rain that was in Lisbon.") for at in range(unseen)]
+    record = RagRecord(question="?", contexts=(SETTLED,), response=response, retrievals=(search(SETTLED, *pages),))
+    score = await ContextAdherence(fixed_judge(votes=[False] * 3)).score(record)
 
     assert score.causes == causes
 
