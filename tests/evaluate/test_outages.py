@@ -79,10 +79,10 @@ def test_a_judge_that_stays_away_is_waited_for_once_and_not_for_each_row():
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("answered", "asked"), [(0, 3), (1, 19)])
+@pytest.mark.parametrize(("answered", "asked"), [(0, 3), (1, 20)])
 def test_a_judge_may_be_away_for_90_seconds_and_for_600_once_it_has_answered(clock, monkeypatch, answered, asked):
     monkeypatch.setattr(scoring, "time", SimpleNamespace(monotonic=clock))
-    metric = Flaky(lambda number, _: clock.advance(30) or (outage() if number > answered else None))
+    metric = Flaky(lambda number, _: None if number <= answered else clock.advance(30) or outage())
     evaluate(ROWS[: answered + 1], [metric], concurrency=1)
 
     assert len(metric.asked) == answered + asked
