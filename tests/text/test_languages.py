@@ -60,9 +60,7 @@ def test_a_short_response_is_read_in_the_language_of_its_contexts():
 
 
 @pytest.mark.parametrize(("response", "context", "are_comparable"), TEXTS["apart or not"])
-def test_a_response_is_apart_that_has_words_and_letters_of_another_language_than_its_context(
-    response, context, are_comparable
-):
+def test_words_and_letters_of_another_language_set_a_response_apart(response, context, are_comparable):
     assert languages_of(response, [context]).are_comparable is are_comparable
 
 
