@@ -90,7 +90,7 @@ def test_words_are_bounded_and_have_no_control_characters():
     assert secrets_hider()("a\x00\x9b" + "b" * 700) == f"a  {'b' * 596}…"
 
 
-def test_an_ordinary_name_of_a_user_is_no_secret_beside_a_password(set_variables):
-    set_variables(RAGSPAN_SINK="nats://application:t0ps3cret@broker:4222")
+def test_an_ordinary_name_of_a_user_and_a_short_value_are_no_secrets_beside_a_password(set_variables):
+    set_variables(RAGSPAN_SINK="nats://application:t0ps3cret@broker:4222", OPENAI_KEY="12345", PHOENIX_API_KEY="sixsix")
 
-    assert secrets_hider()("_INBOX_application") == "_INBOX_application"
+    assert secrets_hider()("_INBOX_application 12345 sixsix") == "_INBOX_application 12345 [secret]"

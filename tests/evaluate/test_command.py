@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from result_lines import result_lines
 
 from ragspan import installed
-from ragspan.evaluate import ResultFile, evaluate_command, sources
+from ragspan.evaluate import evaluate_command, sources
 from ragspan.evaluate.sources import StoredAnswer, StoredScore
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.testing import RecordingEmitter
@@ -36,17 +35,6 @@ def run(command):
 @pytest.fixture
 def table(write_bytes):
     return write_bytes(ANSWERS.encode())
-
-
-def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, table, tmp_path):
-    metrics = ("--metrics", "faithfulness,context_utilization")
-    done = run(table, *metrics, "--output", tmp_path / "r.jsonl", "--json", tmp_path / "s.json")
-    summary = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
-
-    assert done.exit_code == 0
-    assert [result.record_id for result in result_lines(ResultFile(tmp_path / "r.jsonl"))][::2] == ["a", "b", "c"]
-    assert (summary["rows"], summary["summary"]["faithfulness"]["mean"]) == (3, 0.5)
-    assert summary["summary"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
 
 
 def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):

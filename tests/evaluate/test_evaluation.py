@@ -48,12 +48,6 @@ def test_the_output_has_the_rows_and_a_finished_run_may_be_resumed(rows, judge, 
     assert [path.name for path in tmp_path.iterdir()] == [output.name]
 
 
-def test_what_it_prints_says_why_a_row_could_not_be_read(judge):
-    evaluation = evaluate([{"question": "q", "contexts": [b"x"], "answer": "a"}], METRICS, judge=judge)
-
-    assert "skipped row 1: the contexts cannot be read: a context is a text, or has one under" in str(evaluation)
-
-
 def test_a_file_that_ragspan_did_not_write_is_not_replaced(rows, judge, tmp_path):
     output = tmp_path / "notes.jsonl"
     output.write_text('{"mine": 1}\n')

@@ -50,8 +50,8 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     summary = evaluation.summary["context_adherence"]
     true = sum(one.record_id[-1] != "0" for one in answers) / 600
     asked = summary.asked
-    assert (summary.scored, asked.judge) == (600, "openai:m")
-    assert 140 < asked.scored < 220
+    assert (summary.scored, asked.judge, asked.failures.answers) == (600, "openai:m", 600)
+    assert 140 < asked.scored == asked.failures.labels < 220
     assert asked.failures.lower <= true <= asked.failures.upper
     assert abs(asked.failures.value - true) < 0.06
     embedded = evaluate(answers, [ContextAdherence(OverlapJudge())]).summary["context_adherence"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 from fakes import FakeJudge
@@ -77,6 +78,16 @@ def test_a_judge_that_stays_away_is_waited_for_once_and_not_for_each_row():
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("answered", "asked"), [(0, 3), (1, 20)])
+def test_a_judge_may_be_away_for_90_seconds_and_for_600_once_it_has_answered(clock, monkeypatch, answered, asked):
+    monkeypatch.setattr(scoring, "time", SimpleNamespace(monotonic=clock))
+    metric = Flaky(lambda number, _: None if number <= answered else clock.advance(30) or outage())
+    evaluate(ROWS[: answered + 1], [metric], concurrency=1)
+
+    assert len(metric.asked) == answered + asked
+
+
 def test_without_patience_an_outage_fails_the_rows_at_once():
     metric = Flaky(lambda number, _: outage() if number > 5 else None)
 
@@ -86,9 +97,10 @@ def test_without_patience_an_outage_fails_the_rows_at_once():
         evaluate(ROWS, [metric], patience=-1)
 
 
-def test_a_wrong_key_is_waited_for_by_nobody():
-    metric = Flaky(lambda *_: JudgeError("AuthenticationError", "HTTP 401: no such key", outage=True, status=401))
-    evaluation = evaluate(ROWS, [metric])
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 407])
+def test_a_wrong_key_is_waited_for_by_nobody(status):
+    metric = Flaky(lambda *_: JudgeError("AuthenticationError", "HTTP 401: no such key", outage=True, status=status))
+    evaluation = evaluate(ROWS, [metric], patience=2)
 
     assert (len(metric.asked), evaluation.is_scored) == (len(ROWS), False)
     assert evaluation.why_not_scored == "AuthenticationError 30 (HTTP 401: no such key)"

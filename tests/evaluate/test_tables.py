@@ -127,10 +127,11 @@ def test_rows_are_dictionaries_with_their_number_and_line(read):
     [
         (b"b\na,r\n", [2], "it has 1 cells, but the header has 2"),
         (b'"a"b,r\nc,s\n', [2], "it is not CSV: ',' expected after '\"'"),
+        (b"b,%1\nc,s\n", [2], "it is not CSV: field larger than field limit (16777216)"),
     ],
 )
 def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told):
-    good, (bad,) = read(b"question,answer\n" + rows)
+    good, (bad,) = read(b"question,answer\n" + rows.replace(b"%1", b"1" * (2**24 + 1)))
 
     assert numbers(good) == kept
     assert bad == (1, told)

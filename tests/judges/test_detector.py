@@ -20,6 +20,7 @@ class Told(Detector):
         self.said, self.reads_whole = said, whole
 
     async def detect(self, record, texts):
+        self.read = [context.text for context in record.contexts]
         return [ClaimVerdict(index=index, verdict=verdict, probability=about) for index, verdict, about in self.said]
 
 
@@ -64,6 +65,13 @@ async def test_the_worst_of_all_sentences_is_the_vote(said, whole, votes):
     found = await Told(*said, whole=whole).vote_adherence(record(), 2)
 
     assert [(vote.grounded, vote.probability) for vote in found] == votes
+
+
+async def test_background_is_read_as_further_contexts():
+    judge = Told((0, "supported", 0.9))
+    await judge.verify_claims(record(background=["It is iron."]), ["a"])
+
+    assert judge.read == ["The tower opened in 1889.", "It is iron."]
 
 
 async def test_without_contexts_nothing_is_asked_and_of_other_languages_it_says_so():

@@ -53,8 +53,9 @@ def test_a_wrong_condition_is_an_error_at_start_that_shows_where(text, words, pl
         monkeypatch.setenv("RAGSPAN_JUDGE_WHEN", text)
         with pytest.raises(ConfigurationError) as raised:
             ragspan.configure()
-        assert str(raised.value).startswith(f"RAGSPAN_JUDGE_WHEN is wrong at character {place}: {words}")
-        assert str(raised.value).endswith(f"    {text}\n    {' ' * (place - 1)}^")
+        told = f"{words}; it should be like 'tag=prod and latency>2s', or 'tag=prod; faithfulness: 0.1'"
+        shown = f"    {text}\n    {' ' * (place - 1)}^"
+        assert str(raised.value) == f"RAGSPAN_JUDGE_WHEN is wrong at character {place}: {told}\n{shown}"
         program = tmp_path / "app.py"
         program.write_text("raise SystemExit('it ran')")
         refused = CliRunner().invoke(app, ["run", str(program)])

@@ -15,8 +15,16 @@ def shown(texts, response, most):
     return [(piece.text, texts[piece.text][piece.start : piece.end]) for piece in select(texts, response, most)]
 
 
-def test_texts_that_fit_are_whole_and_blank_ones_are_left_out():
-    assert shown(["one", "", "two"], "three", 100) == [(0, "one"), (2, "two")]
+@pytest.mark.parametrize(
+    ("texts", "most", "found"),
+    [
+        (["one", "", "two"], 6, [(0, "one"), (2, "two")]),
+        (["red apples", "blue"], 10, [(0, "red apples")]),
+        (["red apples", "blue"], 9, []),
+    ],
+)
+def test_texts_and_pieces_that_fit_are_whole_and_blank_ones_are_left_out(texts, most, found):
+    assert shown(texts, "apples", most) == found
 
 
 @pytest.mark.parametrize("place", [0, 57, 200, 399])

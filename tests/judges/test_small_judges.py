@@ -14,6 +14,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable
 from ragspan.records import RagRecord
 
 CLAIMS = ["The Nile ends in Egypt.", "It is 900 km long."]
+DOCUMENT = "The Nile ends in Egypt.\n\nIt is 6650 km long."
 
 
 @pytest.fixture
@@ -83,10 +84,10 @@ async def test_the_generative_form_quotes_parts_at_an_address_of_openais_protoco
     judge = named("lettucedetect", system="As the card has it.")
 
     assert [one.supported for one in await judge.verify_claims(record, CLAIMS)] == [True, False]
-    system, user = fake_openai.requests[0]["messages"]
-    assert system["content"] == "As the card has it."
-    assert user["content"].endswith(f"Answer to verify:\n{' '.join(CLAIMS)}")
-    assert fake_openai.requests[0]["model"] == "KRLabsOrg/lettucedect-v2-qwen-2b"
+    asked = f"Where does it end?\n\n{DOCUMENT}\n\nAnswer to verify:\n{' '.join(CLAIMS)}"
+    messages = [{"role": "system", "content": "As the card has it."}, {"role": "user", "content": asked}]
+    model = "KRLabsOrg/lettucedect-v2-qwen-2b"
+    assert fake_openai.requests == [{"messages": messages, "model": model, "temperature": 0.0}]
 
 
 @pytest.mark.parametrize("reply", ["nothing", '{"hallucinated_spans": [{"text": "not in the answer"}]}'])
@@ -106,10 +107,9 @@ async def test_minicheck_is_asked_about_a_document_and_each_claim(named, fake_op
     score = await Faithfulness(judge, threshold=0.5).score(record)
 
     assert (score.value, score.judge) == (0.5, "minicheck:bespoke-minicheck")
-    document = "The Nile ends in Egypt.\n\nIt is 6650 km long."
-    asked = [request["messages"] for request in fake_openai.requests]  # both at once, in either order
-    assert [{"role": "user", "content": f"Document: {document}\nClaim: {CLAIMS[0]}"}] in asked
-    assert len(asked) == 2
+    message = {"role": "user", "content": f"Document: {DOCUMENT}\nClaim: {CLAIMS[0]}"}
+    request = {"messages": [message], "max_tokens": 32, "model": "bespoke-minicheck", "temperature": 0.0}
+    assert (request in fake_openai.requests, len(fake_openai.requests)) == (True, 2)  # both at once, in either order
     adherence = await ContextAdherence(judge).score(record)
     assert (adherence.value, adherence.label) == (0.0, "fail")
 
@@ -126,12 +126,12 @@ async def test_granite_guardian_says_yes_where_text_is_not_grounded(named, fake_
     assert verdict.supported is supported
     assert [(used.requests, used.input_tokens) for used in meter] == [(1, 7)]
     [request] = fake_openai.requests
-    assert request["messages"] == [
-        {"role": "user", "content": "Where does it end?"},
-        {"role": "assistant", "content": CLAIMS[0]},
-    ]
-    assert [document["text"] for document in request["documents"]] == ["The Nile ends in Egypt.", "It is 6650 km long."]
-    assert request["chat_template_kwargs"]["guardian_config"] == {"criteria_id": "groundedness"}
+    said = (("user", "Where does it end?"), ("assistant", CLAIMS[0]))
+    assert request == {
+        "messages": [{"role": role, "content": text} for role, text in said],
+        "documents": [{"doc_id": str(at), "text": text} for at, text in enumerate(DOCUMENT.split("\n\n"))],
+        "chat_template_kwargs": {"guardian_config": {"criteria_id": "groundedness"}, "think": False},
+    } | {"max_tokens": 32, "model": "ibm-granite/granite-guardian-3.3-8b", "temperature": 0.0}
 
 
 async def test_another_language_is_not_judged(named, fake_openai):

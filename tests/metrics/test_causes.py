@@ -95,14 +95,17 @@ async def test_there_is_no_cause_where_the_searches_are_unknown_or_the_answer_pa
 
 
 @pytest.mark.parametrize(
-    ("response", "causes"),
+    ("response", "unseen", "causes"),
     [
-        (INVENTED, (Cause(kind="unsupported", claim=INVENTED),)),
-        ("Die Karte kostet im Jahr 49 Euro, und sie ist im März zu zahlen.", ()),  # in another language
+        (INVENTED, 100, (Cause(kind="unsupported", claim=INVENTED),)),
+        (INVENTED, 101, ()),  # of which the last is not looked at
+        ("Die Karte kostet im Jahr 49 Euro, und sie ist im März zu zahlen.", 2, ()),  # in another language
     ],
 )
-async def test_what_no_document_supports_is_unsupported_where_that_can_be_told(dropped, fixed_judge, response, causes):
-    score = await ContextAdherence(fixed_judge(votes=[False] * 3)).score(replace(dropped, response=response))
+async def test_what_no_document_supports_is_unsupported_where_it_can_be_told(fixed_judge, response, unseen, causes):
+    pages = [RetrievedContext(text=f"Page {at} tells of the rain that was in Lisbon.") for at in range(unseen)]
+    record = RagRecord(question="?", contexts=(SETTLED,), response=response, retrievals=(search(SETTLED, *pages),))
+    score = await ContextAdherence(fixed_judge(votes=[False] * 3)).score(record)
 
     assert score.causes == causes
 
@@ -119,8 +122,12 @@ WITHOUT_ID = replace(FEES, id=None)
         (SETTLED, [FEES, FEES, SETTLED], [(FEES.text, False)]),  # two searches found it
         (SUMMARY, [FEES], []),  # a step wrote it anew
         (replace(FEES, text="49 euros"), [FEES], [(FEES.text, True)]),  # a step shortened it
-        (RetrievedContext(text="The annual fee of the"), [FEES], [(FEES.text, True)]),  # without an id, by its words
-        (RetrievedContext(text="49 euros"), [WITHOUT_ID], [(FEES.text, False)]),  # it happens to have the same words
+        (RetrievedContext(text=FEES.text[4:24]), [FEES], [(FEES.text, True)]),  # without an id, by its words
+        (
+            RetrievedContext(text=FEES.text[4:23]),
+            [WITHOUT_ID],
+            [(FEES.text, False)],
+        ),  # it happens to have the same words
     ],
 )
 def test_what_the_model_did_not_see_or_saw_in_part(context, found, unseen):

@@ -83,9 +83,13 @@ async def test_the_embedded_judge_compares_with_the_cited_context_alone(cited, l
 
 
 async def test_an_own_judge_is_asked_what_it_can_answer():
-    score = await CitationCorrectness(FakeJudge(supported=[True])).score(record("Shipping costs 4 euros [1]."))
+    cited = record("Shipping costs 4 euros [1]. " + "Returns take 30 days " * 5 + "[2][9].")
+    score = await CitationCorrectness(FakeJudge(supported=[True])).score(cited)
 
-    assert (score.value, score.judge) == (1.0, "fake")
+    assert (score.value, score.judge, score.details) == (2 / 3, "fake", {"citations": 3, "unsure": 0})
+    named = ("Returns take 30 days " * 5)[:80]
+    assert score.explanation == f"1 of 3 citations unsupported: [9] after “{named}” (there is no such context)"
+    assert [one.index for one in score.evidence] == [0, 1, 2]
 
 
 async def test_without_citations_it_does_not_apply_and_unsure_ones_may_decide(fixed_judge):

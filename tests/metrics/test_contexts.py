@@ -72,6 +72,15 @@ async def test_a_context_without_a_valid_verdict_is_a_failure(fixed_judge, answe
     assert outcome == MetricFailure(error_type="missing_verdicts", message="1 of 2 contexts have no verdict")
 
 
+@pytest.mark.parametrize(("count", "more"), [(15, ""), (16, ", ...")])
+async def test_the_explanation_names_fifteen_contexts_by_their_ids(fixed_judge, answered, count, more):
+    contexts = [RetrievedContext(text="a", id="d" * 61) for _ in range(count)]
+    score = await ChunkAttribution(fixed_judge(useful=[1] * count)).score(answered(contexts=contexts))
+
+    named = ", ".join(f"{at} ({'d' * 60})" for at in range(1, 16))
+    assert score.explanation == f"{count} of {count} contexts contributed to the response: {named}{more}."
+
+
 # The order of the contexts --------------------------------------------------------------------------------------------
 
 

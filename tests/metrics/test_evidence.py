@@ -59,8 +59,7 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
         ({"background": [EIGHT_WORDS], "response": "The fee is 49 euros."}, True),
         ({"background": [replace(EIGHT_WORDS, text="The fee is 49 euros, payable monthly.")]}, False),
         ({"background": [replace(TOOL, kind="other")], "background_is_prompt": True}, True),
-        ({"contexts_unknown": "picture"}, False),
-        ({"contexts_unknown": "provider_search"}, False),
+        *(({"contexts_unknown": why}, False) for why in ("picture", "provider_search", "unseen_prompt", "too_much")),
         ({"response": "You are welcome."}, False),
     ],
 )

@@ -18,7 +18,6 @@ from ragspan.metrics import (
     AnswerRelevance,
     ChunkAttribution,
     ChunkUtilization,
-    CitationCorrectness,
     Completeness,
     ContextAdherence,
     ContextRelevance,
@@ -26,7 +25,7 @@ from ragspan.metrics import (
     Faithfulness,
 )
 from ragspan.metrics.citation_correctness import citations_of
-from ragspan.metrics.doubt import doubt_of, judged
+from ragspan.metrics.doubt import USUAL_DOUBTS, doubt_of, judged
 from ragspan.metrics.metric import screen_contexts
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import Background, RetrievedContext
@@ -122,14 +121,6 @@ def test_which_sentence_a_citation_is_of(answered, response):
     assert found == known
 
 
-async def test_citations_are_judged_one_by_one(fixed_judge, answered):
-    judge = fixed_judge(supported=[True])
-    outcome = await CitationCorrectness(judge).score(answered(response="Green Bay won [1]. It was in 1967 [2][9]."))
-
-    assert (outcome.value, outcome.details) == (pytest.approx(2 / 3), {"citations": 3, "unsure": 0})
-    assert "[9] after “It was in 1967.” (there is no such context)" in outcome.explanation
-
-
 DOUBTS = [
     ({"context_adherence": Score(value=0.2)}, 0.6),
     ({"context_adherence": Score(value=0.2), "faithfulness": Score(value=0.6)}, 0.525),
@@ -148,6 +139,10 @@ DOUBTS = [
 @pytest.mark.parametrize(("outcomes", "doubt"), DOUBTS)
 def test_a_doubt_weighs_adherence_most_and_fails_begin_at_three_quarters(outcomes, doubt):
     assert doubt_of(outcomes) == pytest.approx(doubt)
+
+
+def test_usual_doubts_are_shares_from_the_least_to_the_most():
+    assert [0, *USUAL_DOUBTS, 1] == sorted({0, *USUAL_DOUBTS, 1})
 
 
 def test_what_a_label_is_worth_for_the_share_that_fails():

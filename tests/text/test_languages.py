@@ -59,6 +59,11 @@ def test_a_short_response_is_read_in_the_language_of_its_contexts():
     assert (found.response.code, found.are_comparable) == ("de", True)
 
 
+@pytest.mark.parametrize(("response", "context", "are_comparable"), TEXTS["apart or not"])
+def test_words_and_letters_of_another_language_set_a_response_apart(response, context, are_comparable):
+    assert languages_of(response, [context]).are_comparable is are_comparable
+
+
 @pytest.mark.parametrize("text", ["Pets are allowed.", "Two single rooms are $160."])
 def test_a_short_text_whose_only_function_words_other_languages_have_too_is_english(text):
     assert languages_of(text, ["A single room costs $80, a double room $110."], "Price?").response.code == "en"

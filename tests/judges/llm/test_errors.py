@@ -45,14 +45,12 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
             ValueError("You sent internal-token-42, five5, four and sk-ant-api03-x*****6789."),
             "You sent [key], [key], four and [key].",
         ),
-        (
-            ValueError("bad: pump carries a warranty of three"),
-            "the endpoint's message repeats the request and is left out",
-        ),
+        (ValueError(f"<{PROMPT[0][4:27]}>"), f"<{PROMPT[0][4:27]}>"),
+        (ValueError(f"<{PROMPT[0][4:28]}>"), "the endpoint's message repeats the request and is left out"),
         (ValueError("x" * 100_000), "x" * 280),
         (an_error(body="<html><style>p {color: red}</style><p>502 Bad\nGateway</p></html>"), "502 Bad Gateway"),
     ],
-    ids=["message", "keys", "prompt", "long", "page"],
+    ids=["message", "keys", "words", "prompt", "long", "page"],
 )
 def test_a_providers_words_are_shown_without_keys_and_prompt(error, shown):
     assert redacted_message(error, PROMPT, secrets=[None, "", "m", "four", "five5", "internal-token-42"]) == shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -58,6 +58,15 @@ async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claim
     tokens = sum(len(message["content"]) for message in messages) // 4 + 1
     assert expected == Usage(requests=1, input_tokens=tokens, output_tokens=400, usd=(tokens + 4000) / 1e6)
     assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
+
+
+@pytest.mark.parametrize("usd", [None, 0.5])
+async def test_where_no_tokens_are_told_those_that_were_expected_count(no_claims, super_bowl, usd):
+    purse, client = Purse(), MeteredClient(Usage(requests=1, usd=usd), no_claims)
+    with judging(JudgingSession(allowance=purse.reserve)):
+        await LLMJudge(client, name="j", price=PRICE).extract_claims(super_bowl)
+
+    assert purse.settled == [replace(one, usd=usd or one.usd) for one in purse.expected]
 
 
 @pytest.mark.parametrize(
