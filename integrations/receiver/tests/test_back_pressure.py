@@ -124,8 +124,7 @@ def test_the_end_takes_no_longer_than_it_may_and_what_is_left_is_counted(sink, a
 
 def test_what_is_lost_is_counted_and_told_in_the_log(sink, answer, request_with, caplog):
     large, cut_off, left_out = (bytes([number]) * 16 for number in range(1, 4))
-    limits = BufferLimits(max_trace_spans=1)
-    receiver = Receiver(sink, limits=limits, is_sampled=lambda trace_id: trace_id != left_out)
+    receiver = Receiver(sink, limits=BufferLimits(max_trace_spans=1), is_sampled=lambda trace_id: trace_id != left_out)
     sink.pushed_out = 2
     spans = [answer(large), answer(large), answer(b"none"), answer(left_out), answer(cut_off, parent=b"a parent")]
     for own, lost in ((spans, 3), ([answer(large)], 0)):
