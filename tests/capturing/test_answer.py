@@ -13,6 +13,7 @@ import ragspan
 from ragspan import RagRecord, RetrievedContext
 from ragspan.capturing import add_context_recorder, enclosing_answer
 from ragspan.defaults import set_default_engine
+from ragspan.messages import ErrorReport
 from ragspan.records import ToolCall
 
 
@@ -40,19 +41,19 @@ def test_what_was_not_set_is_unknown(sink, caplog):
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "error_type"),
+    ("error", "status", "noted"),
     [
-        (ValueError("x"), "error", "ValueError"),
+        (ValueError("x"), "error", ErrorReport(type="ValueError", message="x")),
         (asyncio.CancelledError(), "aborted", None),
         (KeyboardInterrupt(), "aborted", None),
     ],
 )
-def test_an_exception_passes_through_and_marks_the_answer(sink, error, status, error_type):
+def test_an_exception_passes_through_and_marks_the_answer(sink, error, status, noted):
     with pytest.raises(type(error)), ragspan.capture(sink=sink):
         raise error
 
     (record,) = sink.records()
-    assert (record.status, record.error_type) == (status, error_type)
+    assert (record.status, record.error_type, record.error) == (status, noted and noted.name, noted)
 
 
 def test_the_current_span_becomes_the_parent(sink):

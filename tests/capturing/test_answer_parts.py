@@ -53,8 +53,7 @@ def test_contexts_where_no_answer_is_captured_are_warned_of_once_a_minute(caplog
     ragspan.record_contexts(["nobody's secret"])
 
     [line] = caplog.messages
-    assert "ragspan.capture" in line
-    assert "secret" not in line
+    assert line.startswith("record_contexts was called where no answer is captured, so it has no effect: call it ")
 
 
 def test_dictionaries_of_a_store_are_contexts(sink):

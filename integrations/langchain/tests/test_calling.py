@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from captures import Answered, InAnyOrder
 from langchain_core.callbacks import CallbackManager
+from langchain_core.documents import Document
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -18,6 +19,7 @@ from rag_programs import (
     MOTOR,
     PUMP,
     QUESTION,
+    FixedRetriever,
     TopicRetriever,
     chat_model,
     rag_chain,
@@ -158,6 +160,14 @@ def test_fifty_requests_share_a_handler_and_are_not_mixed(captured, ask_all):
     assert captured.answers() == InAnyOrder(
         Answered(question, TOPICAL[number % 3].contexts, ANSWER) for number, question in enumerate(questions)
     )
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_documents_of_a_class_of_the_programs_own_are_documents(captured, kind):
+    found = kind([type("Page", (Document,), {})(page_content=PUMP)])
+    rag_chain(FixedRetriever(result=found), formatter=str).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
 
 
 # What goes with the record

@@ -95,6 +95,8 @@ def test_at_the_end_everything_is_handed_on(sink, answers):
     receiver = Receiver(sink)
     receiver.take(answers(3))
     receiver.stop()
+    with pytest.raises(RefusedError, match=r"^the receiver stops$"):
+        receiver.take(answers(1))
 
     receiver.finish(60)
 
@@ -118,3 +120,23 @@ def test_the_end_takes_no_longer_than_it_may_and_what_is_left_is_counted(sink, a
         "answers": answers,
     }
     assert "7 traces not read when the time to stop was over" in caplog.messages
+
+
+def test_what_is_lost_is_counted_and_told_in_the_log(sink, answer, request_with, caplog):
+    large, cut_off, left_out = (bytes([number]) * 16 for number in range(1, 4))
+    receiver = Receiver(sink, limits=BufferLimits(max_trace_spans=1), is_sampled=lambda trace_id: trace_id != left_out)
+    sink.pushed_out = 2
+    spans = [answer(large), answer(large), answer(b"none"), answer(left_out), answer(cut_off, parent=b"a parent")]
+    for own, lost in ((spans, 3), ([answer(large)], 0)):
+        batch = batch_of(request_with(*own).SerializeToString(), most=2**20)
+        assert receiver.take(batch).partial_success.rejected_spans == lost
+    receiver.finish(60)
+
+    assert receiver.traces.counts["spans.not_sampled"] == 1
+    assert caplog.messages == [
+        "1 trace so far had more spans or bytes than a trace may have: not scored",
+        "1 trace so far began before this process or had not ended at its end: not scored",
+        "1 span so far had no valid id",
+        "1 span so far came after the end of the trace; --quiet and --deadline say when that is",
+        "2 answers so far dropped after reading; /healthz shows the reasons",
+    ]

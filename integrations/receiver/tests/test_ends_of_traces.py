@@ -37,9 +37,9 @@ def ended(traces):
 @pytest.mark.parametrize(
     ("spans", "open_until", "ended_at"),
     [
-        ([(0, False), (0, True), (1.5, False)], 3.4, 3.6),  # quiet after its last span
-        ([(0, False)], 29, 31),  # its root does not come: the deadline
-        ([(0, False), (20, True)], 21, 22),  # its root comes late
+        ([(0, False), (0, True), (1.5, False)], 3.4, 3.5),  # quiet after its last span
+        ([(0, False)], 29.9, 30),  # its root does not come: the deadline
+        ([(0, False), (20, True)], 21.9, 22),  # its root comes late
     ],
     ids=["quiet", "no root", "late root"],
 )
@@ -59,7 +59,8 @@ def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(traces, clock, 
     assert len(traces) == traces.size == 0
 
 
-def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(traces, clock):
+def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other_until_that_is_forgotten(with_limits, clock):
+    traces = with_limits(max_traces=1)
     traces.add(ONE, [raw(root=True)])
     clock.now += 3
     ended(traces)
@@ -69,8 +70,13 @@ def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(traces, 
     assert len(traces) == traces.size == 0
     assert traces.counts["spans.late"] == 2
 
+    traces.add(OTHER, [raw(root=True)])
+    traces.ended(all_of_them=True)
+    traces.add(ONE, [raw()])
+    assert len(traces) == 1
 
-@pytest.mark.parametrize("limit", [{"max_trace_spans": 100}, {"max_trace_bytes": 30_000}], ids=["spans", "bytes"])
+
+@pytest.mark.parametrize("limit", [{"max_trace_spans": 60}, {"max_trace_bytes": 24_700}], ids=["spans", "bytes"])
 def test_a_trace_that_is_too_large_is_dropped_as_a_whole(with_limits, clock, limit):
     traces = with_limits(**limit)
     traces.add(OTHER, [raw(root=True)])
@@ -86,12 +92,12 @@ def test_a_trace_that_is_too_large_is_dropped_as_a_whole(with_limits, clock, lim
 
 
 def test_it_is_full_until_what_has_ended_is_read(with_limits, clock):
-    traces = with_limits(max_bytes=10_000)
-    traces.add(ONE, [raw(size=20_000, root=True)])
+    traces = with_limits(max_bytes=21_000)
+    traces.add(ONE, [raw(size=20_000, root=True)] * 2)  # an exporter may send a span again
     clock.now += 3
     (trace,) = traces.ended()
 
-    assert traces.is_full
+    assert (traces.size, traces.is_full) == (21_000, True)
 
     traces.release(trace)
 

@@ -43,11 +43,16 @@ async def test_spans_are_taken(server, answer, span, request_with, compression):
     assert receiver.traces.counts["spans.accepted"] == 1
 
 
-async def test_a_full_receiver_asks_to_try_again(server, answer, request_with, monkeypatch):
+async def test_a_full_receiver_asks_to_try_again_and_another_body_is_refused_for_good(server, answer, request_with):
     server, receiver = server
     await export(server, request_with(answer(os.urandom(16)), answer(os.urandom(16))).SerializeToString())
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await export(server, request_with(answer(os.urandom(16))).SerializeToString())
+    told = []
+    for body in (request_with(answer(os.urandom(16))).SerializeToString(), b"hello"):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await export(server, body)
+        told.append((refused.value.code(), refused.value.details()))
 
-    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert receiver.traces.counts["requests.refused"] == 1
+    codes = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INVALID_ARGUMENT
+    why = "the receiver has no room for more", "the body is not an ExportTraceServiceRequest"
+    assert told == list(zip(codes, why, strict=True))
+    assert (receiver.traces.counts["requests.refused"], receiver.held) == (1, 0)

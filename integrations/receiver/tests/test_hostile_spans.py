@@ -69,7 +69,3 @@ def test_a_span_that_cannot_be_read_costs_itself_and_a_line_of_the_log(caplog: p
     broken, answering = span(1, None), span(2, None, **{"output.value": "Ada."})
     assert len(records_of([replace(broken, attributes=None), replace(answering, scope="langchain")])) == 1
     assert caplog.messages == ["a span of a trace could not be read (TypeError)"]
-
-
-def test_spans_inside_one_another_make_no_record() -> None:
-    assert records_of([span(1, 2, "LLM"), span(2, 1)]) == []

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 
+import httpx
 import pytest
 from google.rpc.status_pb2 import Status
 from http_senders import PROTOBUF, post, until
@@ -84,8 +85,8 @@ async def test_spans_that_are_rejected_are_counted_in_the_answer(serving, answer
     assert (whole.status_code, whole.content) == (200, b"")
     assert (partial.status_code, partial.headers["content-type"]) == (200, "application/x-protobuf")
     told = ExportTraceServiceResponse.FromString(partial.content).partial_success
-    assert told.rejected_spans == 1
-    assert "no valid id" in told.error_message
+    why = "these spans have no valid id, or their traces are too large"
+    assert (told.rejected_spans, told.error_message) == (1, why)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +117,22 @@ async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, 
         assert status_in(await post(served, b"")).message == "there are POST /v1/traces, /healthz and /readyz"
 
 
-async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
-    serving, answer, request_with, caplog, monkeypatch
+async def test_a_full_receiver_asks_to_try_again_and_says_so_to_probes_and_in_the_log(
+    serving, answer, request_with, caplog
 ):
     with caplog.at_level(logging.WARNING):
         async with serving(BufferLimits(max_traces=1, quiet=600)) as served:
             await post(served, request_with(answer(TRACE)).SerializeToString())
             refused = await post(served, request_with(answer(os.urandom(16))).SerializeToString())
             await until(lambda: caplog.text)
+            async with httpx.AsyncClient(base_url=f"http://{served.address}") as client:
+                pages = [await client.get(path) for path in ("/healthz", "/readyz")]
 
-    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+    assert [(one.status_code, one.headers.get("retry-after")) for one in (refused, *pages)] == [
+        *((503, "2"), (200, None), (503, "2"))
+    ]
+    shown = {"ready": False, "bytes_of_requests": 0, **served.receiver.figures()}
+    assert [page.json() for page in pages] == [shown, shown]
     assert served.receiver.traces.counts["requests.refused"] == 1
     assert caplog.messages == ["the receiver is full: 1 request refused so far, and their senders asked to try again"]
 
@@ -139,14 +146,14 @@ async def test_the_counts_are_metrics(serving, answer, span, request_with):
         (of_resource,) = reader.get_metrics_data().resource_metrics
 
     told = {
-        (metric.name, point.attributes["ragspan.result"]): point.value
+        (metric.name, metric.unit, point.attributes["ragspan.result"]): point.value
         for metric in of_resource.scope_metrics[0].metrics
         for point in metric.data.data_points
         if point.value
     }
     assert told == {
-        ("ragspan.receiver.requests", "accepted"): 1,
-        ("ragspan.receiver.spans", "accepted"): 1,
-        ("ragspan.receiver.spans", "rejected"): 1,
+        ("ragspan.receiver.requests", "{request}", "accepted"): 1,
+        ("ragspan.receiver.spans", "{span}", "accepted"): 1,
+        ("ragspan.receiver.spans", "{span}", "rejected"): 1,
     }
     provider.shutdown()

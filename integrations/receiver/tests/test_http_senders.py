@@ -49,8 +49,9 @@ async def test_however_a_request_ends_its_bytes_are_given_back(serving, monkeypa
             writer.write(CUT_OFF)
             await until(lambda: served.receiver.held == 1)
             if end == "hangs":
-                await reader.readline()
+                assert b" 408 " in await reader.readline()
             writer.close()
         else:
             await post(served, body)
         await until(lambda: served.receiver.held == 0)
+        assert served.receiver.traces.counts["requests.gone"] == (end == "gone")

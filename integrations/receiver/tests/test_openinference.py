@@ -9,12 +9,6 @@ import pytest
 from recorded_spans import ANSWER, PASSAGES, QUESTION, load, only, records_of
 
 
-def test_only_what_stands_in_the_prompt_counts() -> None:
-    record = only(load("openinference_langchain"))
-
-    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
-
-
 @pytest.mark.parametrize("convention", ["openinference", "traceloop", "langsmith", "langfuse"])
 def test_instructions_of_a_prompt_template_in_the_message_with_the_documents_are_no_evidence(convention: str) -> None:
     instructions = "You are the assistant of Globex, which runs 500 stores in Denmark. Context:"
@@ -30,24 +24,6 @@ def test_instructions_of_a_prompt_template_in_the_message_with_the_documents_are
 
     assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
     assert record.background == ()
-
-
-def test_a_model_that_is_called_an_agent_for_its_name_is_a_model() -> None:
-    changed = [
-        replace(span, attributes=span.attributes | {"openinference.span.kind": "AGENT"})
-        if "llm.invocation_parameters" in span.attributes
-        else span
-        for span in load("openinference_langchain")
-    ]
-
-    assert only(changed) == only(load("openinference_langchain"))
-
-
-def test_llama_index_context_is_the_text_that_the_model_saw() -> None:
-    first, _ = only(load("openinference_llama_index")).contexts or ()
-
-    assert first.text == f"source: atlas\n\n{PASSAGES[0]}"
-    assert (first.id, first.rank, first.score, first.source) == ("p0", 0, 0.9, "atlas")
 
 
 def test_request_under_a_span_of_the_application_is_one_record() -> None:
