@@ -5,10 +5,7 @@ After a change that is meant: `WRITE_RECORDS=1 python -m pytest tests/request/te
 
 from __future__ import annotations
 
-import itertools
 import json
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,6 @@ import written_logs
 from written_logs import ANSWER, QUESTION, WrittenLog
 
 from ragspan.request.contents import Call, Document, PayloadMessage
-from ragspan.turns import enable_turns
 
 KINDS = {"role": PayloadMessage, "metadata": Document, "arguments": Call}
 """By the name of a field that only they have."""
@@ -33,24 +29,11 @@ def read(row):
 ROWS = map(read, Path(__file__).with_name("programs.jsonl").read_text("utf-8").splitlines())
 
 
-@pytest.fixture
-def turns(monkeypatch):
-    """The turns that other threads get, where each stretch of computing is long enough for one."""
-    given, clock = [], itertools.count()
-    for name in ("perf_counter", "thread_time"):
-        monkeypatch.setattr(time, name, lambda: float(next(clock)))
-    monkeypatch.setattr(time, "sleep", given.append)
-    enable_turns()
-    return given
-
-
 @pytest.mark.parametrize("program", [pytest.param(row, id=row["program"]) for row in ROWS])
-def test_the_whole_record_of_a_program(program, turns, whole_records):
+def test_the_whole_record_of_a_program(program):
     log = WrittenLog(program.get("asked", QUESTION))
     for step, *given in program["steps"]:
         getattr(log, step)(*given)
-    with ThreadPoolExecutor(1) as worker:  # whose computing is counted from its start
-        record = worker.submit(log.ends, program.get("gave", ANSWER), program.get("late")).result()
-    known, found = whole_records.told(f"turns: {program['program']}", len(turns))
+    record = log.ends(program.get("gave", ANSWER), program.get("late"))
 
-    assert (found, record is None) == (known, program.get("is_none", False))
+    assert (record is None) == program.get("is_none", False)
