@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
@@ -98,6 +99,20 @@ def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_s
 
     assert post_office.flush(PATIENCE)
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+
+
+def test_a_thread_waits_while_nothing_is_due(letters):
+    looks, is_spinning = itertools.count(), threading.Event()
+
+    def clock():
+        if next(looks) == 200:
+            is_spinning.set()
+        return time.monotonic()
+
+    sender = Sender(DeliveryOptions(linger=PATIENCE), write=lambda _: [Delivered()], name="post", clock=clock)
+    sender.put(letters("a"))
+    assert not is_spinning.wait(0.1)
+    sender.shutdown(PATIENCE)
 
 
 def test_a_shutdown_waits_for_a_slow_reply_and_tries_all_else_once(make_post_office, make_scored, caplog):
