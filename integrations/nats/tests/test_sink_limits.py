@@ -62,8 +62,6 @@ def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded
     sink = make_sink(as_user(guarded, "app", "some"))
     submit(sink, *records(10))
     assert len(stored_ids(guarded)) == 10
-    violation = 'permissions violation for publish to "$js.api.stream.info.ragspan"'
-    assert caplog.messages == [
-        f"the broker at 127.0.0.1:{guarded.port} cannot be used: nats: {violation}",
-        "the stream ragspan could neither be found nor made: TimeoutError; records are published all the same",
-    ]
+    said = "the stream ragspan could neither be found nor made: TimeoutError; records are published all the same"
+    assert caplog.messages[-1] == said
+    assert caplog.text.count('violation for publish to "$js.api.stream.info.ragspan') == 1

@@ -10,13 +10,12 @@ from fakes import InMemoryTelemetry
 from fleet_records import a_record
 from servers.judge import FleetJudge
 from waiting import PATIENCE, until
+from worker_parts import a_delivery
 from worker_process import STREAM, in_work, publish
 
 from ragspan.config import Settings
 from ragspan.telemetry import providers
-from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import worker as worker_module
-from ragspan_nats.consumer import Consumer, Delivery, Disposition
 from ragspan_nats.settings import BrokerAccess, WorkerOptions
 from ragspan_nats.worker import WorkerStats
 
@@ -154,20 +153,5 @@ def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(ru
     assert said == [b"+WPI"] * max(4, len(said) - 1) + [b"+ACK"]
 
 
-def test_a_record_comes_again_later_each_time_up_to_ten_minutes(broker):
-    said = []
-
-    async def confirm(message):
-        said.append(message.data)
-        await message.respond(b"")
-
-    async def end_all(client):
-        await client.subscribe("end", cb=confirm)
-        consumer = Consumer(BrokerAccess(url=broker.url), STREAM, WorkerOptions(), take=said.append, log=ThrottledLog())
-        for number in (1, 2, 3, 4, 99):
-            delivery = Delivery(reply="end", sequence=1, number=number, payload=b"", headers={})
-            await consumer.end(delivery, Disposition(ending="nacked"))
-        await consumer.close()
-
-    broker.ask(end_all)
-    assert said == [f'-NAK {{"delay": {seconds}000000000}}'.encode() for seconds in (5, 30, 120, 600, 600)]
+def test_a_record_comes_again_later_each_time_up_to_ten_minutes():
+    assert [a_delivery(number=number).delay for number in (1, 2, 3, 4, 99)] == [5, 30, 120, 600, 600]
