@@ -12,7 +12,6 @@ authorization {
     { user: "owner", password: "all" }
     { user: "app", password: "some",
       permissions: { publish: ["ragspan.records"], subscribe: ["_INBOX.>"] } }
-    { user: "reader", password: "none", permissions: { publish: ["nothing"], subscribe: ["_INBOX.>"] } }
   ]
 }
 """
@@ -20,7 +19,7 @@ authorization {
 
 @pytest.fixture
 def guarded(make_broker):
-    """A broker whose owner may do all, whose application may publish, and whose reader may not."""
+    """A broker whose owner may do all, and whose application may publish."""
     broker = make_broker(config=MAY_ONLY_PUBLISH, view="owner:all")
     broker.start()
     return broker

@@ -1,4 +1,4 @@
-"""A judge that is slow, away, or refuses us."""
+"""A judge that is away."""
 
 from __future__ import annotations
 
