@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ragspan import Dropped, ScoredRecord
+from ragspan.engine import EngineStats
 from ragspan.outcomes import Score
 
 
@@ -47,22 +48,22 @@ def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_eng
 
 def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_open(fakes, make_engine):
     metric, emitter = fakes.HangingMetric(), fakes.NotingEmitter()
-    engine = make_engine(metric, emitters=[emitter])
+    engine = make_engine(metric, emitters=[emitter], concurrency=1)
 
     async def cancel() -> None:
-        scoring = asyncio.create_task(engine.score(fakes.a_record()))
+        scoring, waiting = (asyncio.create_task(engine.score(fakes.a_record())) for _ in range(2))
         await asyncio.to_thread(metric.wait_until_started)
-        scoring.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await scoring
+        for task in (waiting, scoring):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
 
     asyncio.run(cancel())
 
     assert metric.was_cancelled.wait(fakes.PATIENCE)
     assert engine.flush(fakes.PATIENCE)
     assert emitter.journal == ["start", "abandon", "flush"]
-    assert engine.stats().dropped == {"cancelled": 1}
-    assert engine.stats().errors == {}
+    assert engine.stats() == EngineStats(submitted=2, dropped={"cancelled": 2})
 
 
 def test_what_is_not_scored_says_why(fakes, make_engine, monkeypatch):

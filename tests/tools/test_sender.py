@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
@@ -100,6 +101,20 @@ def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_s
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
 
 
+def test_a_thread_waits_while_nothing_is_due(letters):
+    looks, is_spinning = itertools.count(), threading.Event()
+
+    def clock():
+        if next(looks) == 200:
+            is_spinning.set()
+        return time.monotonic()
+
+    sender = Sender(DeliveryOptions(linger=PATIENCE), write=lambda _: [Delivered()], name="post", clock=clock)
+    sender.put(letters("a"))
+    assert not is_spinning.wait(0.1)
+    sender.shutdown(PATIENCE)
+
+
 def test_a_shutdown_waits_for_a_slow_reply_and_tries_all_else_once(make_post_office, make_scored, caplog):
     post_office = make_post_office()
     gate = held(post_office, make_scored(first=0.1))
@@ -145,25 +160,17 @@ class Spans:
         return True
 
 
-@pytest.mark.parametrize("end", ["flush", "shutdown"])
-def test_spans_are_flushed_before_scores_at_the_end(make_post_office, make_scored, end):
-    post_office = make_post_office(delivery=DeliveryOptions(linger=PATIENCE))
+@pytest.mark.parametrize(("linger", "end"), [(0.0, "stats"), (PATIENCE, "flush"), (PATIENCE, "shutdown")])
+def test_spans_are_flushed_before_scores_are_tried_at_first_and_at_the_end(make_post_office, make_scored, linger, end):
+    post_office = make_post_office(delivery=DeliveryOptions(linger=linger))
     flush_as_well(spans := Spans(post_office.mailbox))
     post_office.emit(make_scored(faithfulness=0.5))
 
-    getattr(post_office, end)(PATIENCE)
-
-    assert (spans.batches_before, post_office.mailbox.delivered) == ([0], ["faithfulness=0.5"])
-    assert end == "flush" or "ragspan-post" not in [thread.name for thread in threading.enumerate()]
-
-
-def test_spans_are_flushed_before_a_score_is_first_tried(post_office, make_scored):
-    flush_as_well(spans := Spans(post_office.mailbox))
-
-    post_office.emit(make_scored(faithfulness=0.5))
+    getattr(post_office, end)(*[PATIENCE] * bool(linger))
 
     wait_until(post_office, lambda sender: sender.stats().delivered == 1)
-    assert spans.batches_before == [0]
+    assert (spans.batches_before, post_office.mailbox.delivered) == ([0], ["faithfulness=0.5"])
+    assert end != "shutdown" or "ragspan-post" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_an_exporter_that_hangs_takes_no_more_than_half_of_a_flush(make_post_office, make_scored):

@@ -9,8 +9,9 @@ import pytest
 from fakes import InMemoryTelemetry
 from fleet_records import a_record
 from servers.judge import FleetJudge
-from waiting import until
-from worker_process import STREAM, publish
+from waiting import PATIENCE, until
+from worker_parts import a_delivery
+from worker_process import STREAM, in_work, publish
 
 from ragspan.config import Settings
 from ragspan.telemetry import providers
@@ -45,7 +46,7 @@ def run(broker, backend, monkeypatch):
 
     def start(judge, **options):
         asked = {"judge": "openai:judge", "judge_api_key": "key", "judge_base_url": judge.base_url}
-        settings, options = Settings(metrics=ONE_METRIC, **asked), WorkerOptions(drain_timeout=0.0, **options)
+        settings, options = Settings(metrics=ONE_METRIC, **asked), WorkerOptions(**{"drain_timeout": 0.0, **options})
         worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, stream=STREAM)
         worker.loop = loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
@@ -85,12 +86,16 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
     ]
 
 
-def test_what_a_worker_has_in_hand_when_it_is_stopped_another_scores_at_once(run, broker, backend, judge):
+@pytest.mark.parametrize(("drain_timeout", "stops"), [(0.0, 1), (600.0, 2)])
+def test_what_a_worker_has_in_hand_when_it_is_stopped_another_scores_at_once(
+    run, broker, backend, judge, drain_timeout, stops
+):
     judge.hold_all()
     publish(broker, a_record(1))
-    worker = run(judge)
+    worker = run(judge, drain_timeout=drain_timeout)
     until(lambda: judge.asked, what="a question")
-    run.stop_all()
+    for _ in range(stops):
+        run.stop_all()
     worker.thread.join(60)
 
     assert worker.stats() == WorkerStats(nacked={"stopped": 1})
@@ -117,3 +122,36 @@ def test_a_record_that_no_delivery_brought_a_score_is_a_dead_letter_with_what_is
         "Ragspan-Deliveries": "1",
     }
     assert caplog.messages[-1] == "a record was dead_lettered: judge_outage"
+
+
+def test_a_record_that_cannot_be_put_aside_stays_in_the_stream_of_records(run, broker, judge, caplog):
+    for name, subject, limit in ((STREAM.name, STREAM.records, -1), (STREAM.dead_stream, STREAM.dead_letters, 10)):
+        broker.make_stream(name=name, subjects=[subject], max_msg_size=limit)
+    broker.publish(STREAM.records, b"no record")
+    worker = run(judge)
+    until(lambda: worker.stats().nacked, what="an end")
+
+    assert (worker.stats(), in_work(broker)) == (WorkerStats(ready=True, nacked={"not_dead_lettered": 1}), 1)
+    why = "message size exceeds maximum allowed"
+    assert caplog.messages == [f"a record could not be put aside: {why}", "a record was nacked: not_dead_lettered"]
+
+
+def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(run, broker, judge):
+    judge.hold_all()
+    publish(broker, a_record(1))
+
+    async def listen(client):
+        said, heard = [], await client.subscribe("$JS.ACK.>")
+        run(judge, ack_wait=1.0)
+        while not said or said[-1] == b"+WPI":
+            said.append((await heard.next_msg(PATIENCE)).data)
+            if len(said) == 4:  # more than a second has passed
+                judge.release()
+        return said
+
+    said = broker.ask(listen)
+    assert said == [b"+WPI"] * max(4, len(said) - 1) + [b"+ACK"]
+
+
+def test_a_record_comes_again_later_each_time_up_to_ten_minutes():
+    assert [a_delivery(number=number).delay for number in (1, 2, 3, 4, 99)] == [5, 30, 120, 600, 600]

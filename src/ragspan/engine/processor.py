@@ -278,7 +278,6 @@ class BackgroundProcessor(ABC):
 
     def _stop_worker(self, deadline: Deadline) -> None:
         """End the thread and cancel what it has in work; wait for that until the deadline."""
-        self._stopping.set()
         if (loop := self._loop) is not None:
             self._call_soon(loop.stop)
         if self._thread is not None and not self._is_current_thread:
@@ -355,9 +354,8 @@ class BackgroundProcessor(ABC):
         item = self._tasks.pop(task, None)
         if item is None:
             return
-        is_cancelled = task.cancelled()  # by a metric, say
-        error = None if is_cancelled else task.exception()
-        failed = is_cancelled or error is not None
+        error = None if task.cancelled() else task.exception()  # cancelled by a metric, say
+        failed = task.cancelled() or error is not None
         self._queue.end(item, Dropped(reason="worker_error") if failed else task.result())
         if error is not None:
             self._note_error(error)

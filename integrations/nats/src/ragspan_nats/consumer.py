@@ -43,8 +43,7 @@ _STORED = 10.0  # seconds for a dead letter
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
 _MAX_PENDING = 10_000  # records that all workers together may have in flight
 _MAX_TEXT = 300  # characters of a header
-_BACK_OFF = (5.0, 30.0, 120.0, 600.0)
-"""Seconds to the next delivery of what could not be scored, after the first, the second and so on."""
+_BACK_OFF = (5.0, 30.0, 120.0, 600.0)  # seconds to the next delivery, after the first, the second and so on
 
 Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
 """The results of deliveries in `ragspan.telemetry.semconv`."""
@@ -89,6 +88,10 @@ class Delivery:
     """Whether it is being scored or waits for that."""
     disposition: Disposition | None = None
     """How it ends; set before the broker hears of it."""
+
+    @property
+    def delay(self) -> float:
+        return _BACK_OFF[min(self.number, len(_BACK_OFF)) - 1]
 
     @property
     def is_nacked(self) -> bool:
@@ -190,8 +193,7 @@ class Consumer:
                 disposition = Disposition(ending="nacked", reason="not_dead_lettered")
         said = b"+ACK"
         if disposition.ending == "nacked":
-            delay = _BACK_OFF[min(delivery.number, len(_BACK_OFF)) - 1]
-            said = b"-NAK" if disposition is STOPPED else b"-NAK " + json.dumps({"delay": int(delay * 1e9)}).encode()
+            said = b"-NAK" if disposition is STOPPED else b'-NAK {"delay": %d}' % (delivery.delay * 1e9)
         deadline = Deadline(_RETRY_TIMEOUT)
         while deadline.remaining:
             try:

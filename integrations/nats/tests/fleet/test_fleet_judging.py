@@ -1,4 +1,4 @@
-"""A judge that is slow, away, or refuses us."""
+"""A judge that is away."""
 
 from __future__ import annotations
 
@@ -27,17 +27,3 @@ def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
     assert set(ends.scored) == set(records)
     assert not ends.again
     assert sum(spans[0].delivery - 1 for spans in ends.scored.values()) == nacked
-
-
-def test_a_judge_that_refuses_for_good_leaves_dead_letters(fleet):
-    fleet.judge.status = 401
-    worker = fleet.worker("--max-deliveries", 2)
-    records = fleet.publish(2)
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.dead) == set(records)
-    # A broker that is not told in time how the last delivery ended delivers once more, and that one is not judged.
-    assert set(ends.dead.values()) <= {"judge_outage", "deliveries_used_up"}
-    assert ends.scored == {}
-    assert worker.figures()["nacked"] == {"judge_outage": 2}

@@ -29,12 +29,16 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_has_in_hand(fleet):
     assert not ends.again
 
 
-def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_worker(fleet):
+@pytest.mark.parametrize(("grace", "signals"), [(1, 1), (600, 2)])
+def test_what_is_not_finished_by_the_second_signal_or_within_the_grace_another_worker_scores(fleet, grace, signals):
     fleet.judge.hold_all()
-    stopped = fleet.worker(*LONG, "--drain-timeout", 1)
+    stopped = fleet.worker(*LONG, "--drain-timeout", grace)
     records = fleet.publish(5)
     fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
     stopped.stop()
+    if signals == 2:
+        fleet.until(lambda: not stopped.figures()["ready"], what="the worker to stop taking records")
+        stopped.stop()
     assert stopped.ended() == 0
     assert "0 records scored, 5 given back, 0 put aside" in stopped.log
     fleet.judge.release()
@@ -45,16 +49,3 @@ def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_w
     assert {span.worker for spans in ends.scored.values() for span in spans} == {other.name}
     assert not ends.again
     assert all(spans[0].delivery == 2 for spans in ends.scored.values())
-
-
-def test_a_second_signal_gives_everything_back_at_once(fleet):
-    fleet.judge.hold_all()
-    stopped = fleet.worker(*LONG, "--drain-timeout", 600)
-    records = fleet.publish(5)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
-    stopped.stop()
-    fleet.until(lambda: not stopped.figures()["ready"], what="the worker to stop taking records")
-    stopped.stop()
-
-    assert stopped.ended() == 0
-    assert "0 records scored, 5 given back, 0 put aside" in stopped.log
