@@ -64,13 +64,20 @@ def test_entries_are_public(module):
     assert [entry for entry in entries if entry.rpartition(".")[2] not in importlib.import_module(module).__all__] == []
 
 
+def parameters_of(call):
+    """Names and defaults. Types are left out: each Python writes them otherwise."""
+    signature = inspect.signature(call)
+    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    return re.sub(r" at 0x\w+", "", str(signature.replace(parameters=bare, return_annotation=signature.empty)))
+
+
 def calls_of(entry):
     """How a class or function and its public methods are called, and what of a dataclass Python writes."""
     one = named(entry)
-    methods = inspect.getmembers(one, inspect.isroutine) if inspect.isclass(one) else [("", one)]
-    ours = {name: call for name, call in methods if str(getattr(call, "__module__", None)).startswith("ragspan")}
-    public = {name: call for name, call in ours.items() if name == "__init__" or not name.startswith("_")}
-    found = {name: re.sub(r" at 0x\w+", "", str(inspect.signature(call))) for name, call in public.items()}
+    calls = inspect.getmembers(one) if inspect.isclass(one) else [("", one)]
+    calls = [(name, call) for name, call in calls if inspect.isfunction(call) or inspect.ismethod(call)]
+    ours = [(name, call) for name, call in calls if str(call.__module__).startswith("ragspan")]
+    found = {name: parameters_of(call) for name, call in ours if name == "__init__" or name[:1] != "_"}
     written = getattr(one, "__dataclass_params__", None)
     return found | {f"dataclass {flag}": getattr(written, flag) for flag in ("eq", "frozen", "repr") if written}
 

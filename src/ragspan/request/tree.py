@@ -258,5 +258,5 @@ def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload:
     elif kind is EventKind.DOCUMENTS:
         tree.end(tree.begin(Step(name=about, parent=step, started_ns=time_ns)), time_ns, payload)
     elif kind is EventKind.FILLED:
-        template = Step(name="", parent=step, started_ns=time_ns, inputs=payload)
+        template = Step(name="template", parent=step, started_ns=time_ns, inputs=payload)
         tree.end(tree.begin(template), time_ns, FilledPrompt())

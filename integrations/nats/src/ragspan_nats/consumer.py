@@ -91,6 +91,7 @@ class Delivery:
 
     @property
     def delay(self) -> float:
+        """Seconds until it comes again if it is nacked."""
         return _BACK_OFF[min(self.number, len(_BACK_OFF)) - 1]
 
     @property

@@ -117,8 +117,9 @@ class Receiver:
                     rejected += self.traces.add(trace_id, spans)
                 else:
                     self.traces.count("spans.not_sampled", len(spans))
-        for name, number in (("requests.accepted", 1), ("spans.own", batch.own), ("spans.rejected", batch.rejected)):
-            self.traces.count(name, number)
+        self.traces.count("requests.accepted")
+        self.traces.count("spans.own", batch.own)
+        self.traces.count("spans.rejected", batch.rejected)
         response = ExportTraceServiceResponse()
         if rejected:
             response.partial_success.rejected_spans = rejected
