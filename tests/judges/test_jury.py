@@ -11,10 +11,9 @@ from fakes import FakeJudge
 from ragspan import ConfigurationError, MetricFailure, RagRecord
 from ragspan.config import Settings
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, jury
+from ragspan.judges import Jury, OpenAIJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.throttled_log import ThrottledLog
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 
@@ -72,20 +71,17 @@ SPENT, UNREADABLE = BudgetExhausted("usd_per_day", outage=False), JudgeError("In
         ((SPENT, None), 3, SPENT),
     ],
 )
-def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there(
-    caplog, monkeypatch, errors, polls, failed
-):
-    monkeypatch.setattr(jury, "_log", ThrottledLog())
-    judges = [CountingJudge(name, error=error) for name, error in zip("ab", errors, strict=True)]
-    metric = ContextAdherence(Jury(judges), polls=polls)
+def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there(caplog, errors, polls, failed):
+    kind = getattr(errors[1], "error_type", "LookupError")
+    names = "a", f"b of {polls} {kind}"  # one line a minute is of one judge, whichever test it is in
+    judges = [CountingJudge(name, error=error) for name, error in zip(names, errors, strict=True)]
+    outcome = outcome_of(ContextAdherence(Jury(judges), polls=polls))
 
-    outcome = outcome_of(metric)
     if failed is None:
-        kind = getattr(errors[1], "error_type", "LookupError")
-        assert caplog.messages == [f"the jury votes without b, which failed with {kind}"]
+        assert caplog.messages == [f"the jury votes without {names[1]}, which failed with {kind}"]
         assert outcome.details["valid_votes"] == 2
     else:
-        words = str(failed) if failed is SPENT else f"{'a' if errors[0] else 'b'}: {failed}"
+        words = str(failed) if failed is SPENT else f"{names[0] if errors[0] else names[1]}: {failed}"
         told = {name: getattr(failed, name) for name in ("error_type", "outage", "status")}
         assert outcome == MetricFailure(message=words, **told)
 
