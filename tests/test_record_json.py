@@ -29,7 +29,7 @@ def record_with(**parts):
     "text",
     [
         record_with(response='"' + "r" * MAX_JSON + '"'),
-        record_with(metadata='{"k":' + "[" * 5000 + "]" * 5000 + "}"),
+        record_with(metadata='{"k":' + "[" * 100_000 + "]" * 100_000 + "}"),
         "[" * ROOM,
     ],
     ids=["bytes", "depth", "brackets"],
