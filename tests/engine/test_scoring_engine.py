@@ -95,7 +95,7 @@ def test_drops_are_logged_by_the_worker_and_not_where_they_happen(fakes, make_en
 
 def test_counts_are_conserved_under_many_threads(fakes, make_engine):
     """Sixteen threads, a queue that overflows, captures of every kind, and snapshots all the while."""
-    each = 500
+    each = 200
     kinds = [
         fakes.a_record(),
         fakes.FakeCapture(),

@@ -48,7 +48,7 @@ def test_a_condition_chooses_answers(text, expected):
 
 
 @pytest.mark.parametrize(("text", "words", "place"), CONDITIONS["wrong"])
-def test_a_wrong_condition_is_an_error_at_start_that_shows_where(text, words, place, monkeypatch, tmp_path):
+def test_a_wrong_condition_is_an_error_at_start_that_shows_where(text, words, place, monkeypatch):
     if text:
         monkeypatch.setenv("RAGSPAN_JUDGE_WHEN", text)
         with pytest.raises(ConfigurationError) as raised:
@@ -56,13 +56,19 @@ def test_a_wrong_condition_is_an_error_at_start_that_shows_where(text, words, pl
         told = f"{words}; it should be like 'tag=prod and latency>2s', or 'tag=prod; faithfulness: 0.1'"
         shown = f"    {text}\n    {' ' * (place - 1)}^"
         assert str(raised.value) == f"RAGSPAN_JUDGE_WHEN is wrong at character {place}: {told}\n{shown}"
-        program = tmp_path / "app.py"
-        program.write_text("raise SystemExit('it ran')")
-        refused = CliRunner().invoke(app, ["run", str(program)])
-        assert refused.exit_code != 0
-        assert words in refused.output
     with pytest.raises(ConfigurationError, match=f"judge_when is wrong at character {place}"):
         ragspan.configure(judge_when=text)
+
+
+def test_ragspan_run_starts_no_program_with_a_wrong_condition(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAGSPAN_JUDGE_WHEN", "tag=prod and")
+    program = tmp_path / "app.py"
+    program.write_text("raise SystemExit('it ran')")
+
+    refused = CliRunner().invoke(app, ["run", str(program)])
+
+    assert refused.exit_code == 2
+    assert "RAGSPAN_JUDGE_WHEN is wrong at character" in refused.output
 
 
 def test_what_an_answer_lacks_equals_nothing():

@@ -29,10 +29,7 @@ APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
 class WriterLaw:
     @pytest.mark.parametrize(
         "trouble",
-        [
-            *(500, 503, (429, "", {"Retry-After": "0"}), 401, 403, 507, (302, "", {"Location": "/login"})),
-            *((200, "<html>"), (200, {}), 204),  # another server's greetings
-        ],
+        [500, 503, 403, (200, "<html>"), (200, {}), 204],  # the last three are another server's greetings
         ids=str,
     )
     def test_what_the_server_does_not_take_now_is_tried_again(self, server, deliver, make_scored, trouble):
@@ -72,7 +69,7 @@ class WriterLaw:
 
     def test_a_server_that_does_not_answer_in_time_is_asked_again(self, server, deliver, make_scored):
         server.script.append(server.hangs)
-        deliver(make_scored(), timeout=1.0)
+        deliver(make_scored(), timeout=0.3)
 
         assert server.scores == {"faithfulness": 0.5}
 
@@ -115,7 +112,7 @@ class WriterLaw:
         assert server.requests == []
 
     def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, backend, caplog):
-        server.script.extend([401, 500, 503])
+        server.script.append(401)
         writer = make_writer()
         writer.emit(make_scored())
         writer.flush(PATIENCE)
