@@ -44,20 +44,20 @@ def test_the_judge_is_asked_about_its_share_and_all_metrics_of_a_row_are(asked_j
 
 
 def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(asked_judge):
-    answers = some_answers(300, chances=(80, 10, 4, 3, 2, 1))
+    answers = some_answers(600, chances=(80, 10, 4, 3, 2, 1))
     evaluation = evaluate(answers, [ContextAdherence(asked_judge, polls=1)], judge_share=0.3)
 
     summary = evaluation.summary["context_adherence"]
-    true = sum(one.record_id[-1] != "0" for one in answers) / 300
+    true = sum(one.record_id[-1] != "0" for one in answers) / 600
     asked = summary.asked
-    assert (summary.scored, asked.judge, asked.failures.answers) == (300, "openai:m", 300)
-    assert 70 < asked.scored == asked.failures.labels < 110
+    assert (summary.scored, asked.judge, asked.failures.answers) == (600, "openai:m", 600)
+    assert 140 < asked.scored == asked.failures.labels < 220
     assert asked.failures.lower <= true <= asked.failures.upper
     assert abs(asked.failures.value - true) < 0.06
     embedded = evaluate(answers, [ContextAdherence(OverlapJudge())]).summary["context_adherence"]
     assert (summary.mean, summary.passed, summary.median) == (embedded.mean, embedded.passed, embedded.median)
     shown = str(evaluation)
-    assert "300 rows evaluated: 300 by overlap" in shown
+    assert "600 rows evaluated: 600 by overlap" in shown
     assert "(some by more than one)" in shown
     assert (
         "the embedded judge's figures, over all rows. openai:m was asked about 30% of them, the most doubtful" in shown
@@ -67,7 +67,7 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     gates = [Gate(metric="context_adherence", kind=kind, minimum=1.0) for kind in ("mean", "passing", "none_below")]
     mean, passing, lowest = check_gates(evaluation, gates)
     assert mean.trouble.endswith("by the embedded judge")
-    assert f"by openai:m, estimated from {asked.scored} of 300 rows" in passing.trouble
+    assert f"by openai:m, estimated from {asked.scored} of 600 rows" in passing.trouble
     assert passing.reached == 1 - asked.failures.value
     assert "95 % interval" in passing.trouble
     assert lowest.trouble.endswith("by the embedded judge")

@@ -44,7 +44,7 @@ def metric_names() -> list[str]:
 
 def guide_of(name: str) -> Guide | None:
     """What a report says about a metric: its `guide`, or else the first line of its docstring; None if there is neither."""
-    if name not in metric_names():
+    if name not in BUILT_IN and name not in part_names(METRICS):
         return None  # given as an object
     part = metric_part(name)
     about = inspect.cleandoc(part.__doc__ or "").partition("\n")[0]
@@ -58,8 +58,11 @@ def metric_part(name: str, of: str = "") -> Callable[..., Metric]:
     Raises:
         ConfigurationError: there is none, or its package cannot be imported.
     """
+    if name in BUILT_IN:  # which is known without reading the installed packages
+        return BUILT_IN[name]
     require_known(name, metric_names(), of=of)
-    return BUILT_IN.get(name) or load_part(METRICS, name, f"there is no metric {name!r} here")
+    part: Callable[..., Metric] = load_part(METRICS, name, f"there is no metric {name!r} here")
+    return part
 
 
 def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
