@@ -12,6 +12,11 @@ def test_a_score_outside_of_zero_to_one_is_refused(value):
         Score(value=value)
 
 
+def test_details_that_are_not_numbers_are_refused():
+    with pytest.raises(ValueError, match=r"^details of a score are numbers; 'why' is 'too long'$"):
+        Score(value=0.5, details={"words": 12, "why": "too long"})
+
+
 @pytest.mark.parametrize(
     ("value", "threshold", "label"), [(0.5, 0.5, "pass"), (0.49, 0.5, "fail"), (1.0, 1.0, "pass"), (0.5, None, None)]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Final, Literal, TypeAlias, get_args
 
 from ragspan.records import RagRecord, SpanAnchor
@@ -62,7 +63,7 @@ class Score:
     """A metric's value for one record.
 
     Raises:
-        ValueError: `value` is not a finite number from 0 to 1.
+        ValueError: `value` is not a finite number from 0 to 1, or one of `details` is not a number.
     """
 
     value: float
@@ -92,6 +93,9 @@ class Score:
     def __post_init__(self) -> None:
         if not 0 <= self.value <= 1:  # not NaN either
             raise ValueError(f"a score is a number from 0 to 1, not {self.value!r}")
+        for name, figure in self.details.items():
+            if not isinstance(figure, Real):
+                raise ValueError(f"details of a score are numbers; {name!r} is {figure!r}")
         if self.label is None and self.threshold is not None:
             object.__setattr__(self, "label", "pass" if self.value >= self.threshold else "fail")
 

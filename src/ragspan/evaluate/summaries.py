@@ -94,7 +94,8 @@ class MetricSummary:
     def unlabelled(self) -> str | None:
         """How many scores are neither a pass nor a fail, in words; None where all are, or none is."""
         without = self.scored - self.labelled
-        return f"{without:,} of {self.scored:,} answers have no label" if without and self.labelled else None
+        have = "has" if without == 1 else "have"
+        return f"{without:,} of {self.scored:,} answers {have} no label" if without and self.labelled else None
 
     @property
     def settled(self) -> int:
