@@ -13,7 +13,7 @@ def test_a_score_outside_of_zero_to_one_is_refused(value):
 
 
 def test_details_that_are_not_numbers_are_refused():
-    with pytest.raises(ValueError, match=r"^details of a score are numbers; 'why' is 'too long'$"):
+    with pytest.raises(TypeError, match=r"^details of a score are numbers, not {'words': 12, 'why': 'too long'}$"):
         Score(value=0.5, details={"words": 12, "why": "too long"})
 
 

@@ -63,7 +63,8 @@ class Score:
     """A metric's value for one record.
 
     Raises:
-        ValueError: `value` is not a finite number from 0 to 1, or one of `details` is not a number.
+        ValueError: `value` is not a finite number from 0 to 1.
+        TypeError: one of `details` is not a number.
     """
 
     value: float
@@ -93,9 +94,8 @@ class Score:
     def __post_init__(self) -> None:
         if not 0 <= self.value <= 1:  # not NaN either
             raise ValueError(f"a score is a number from 0 to 1, not {self.value!r}")
-        for name, figure in self.details.items():
-            if not isinstance(figure, Real):
-                raise ValueError(f"details of a score are numbers; {name!r} is {figure!r}")
+        if not all(isinstance(figure, Real) for figure in self.details.values()):
+            raise TypeError(f"details of a score are numbers, not {dict(self.details)!r}")
         if self.label is None and self.threshold is not None:
             object.__setattr__(self, "label", "pass" if self.value >= self.threshold else "fail")
 
