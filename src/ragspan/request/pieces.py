@@ -30,7 +30,7 @@ _MIN_VALUE = 4
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+")
-_bare_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
+_tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>|<message [^<>]{0,200}>")
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
 _line = re.compile(  # of a text after a line break: a search for that takes no time
     rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE
@@ -269,7 +269,7 @@ def _spans(text: str, needle: str) -> list[Span]:
 
 def says_something(text: str) -> bool:
     """Whether a piece is more than a mark, the number of a line, a bracket, a tag, one short word or one before a colon."""
-    words = words_of(_bare_tag.sub(" ", text[:_MAX_LOOKED_AT]))
+    words = words_of(_tag.sub(" ", text[:_MAX_LOOKED_AT]))
     is_label = text.rstrip().endswith(":")
     return len(words) > 1 or any(word.isdigit() or (len(word) >= _MIN_VALUE and not is_label) for word in words)
 
