@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ragspan.turns import give_turn
+
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _Section = TypeVar("_Section", bound="ReentrantCriticalSection")
@@ -129,8 +131,9 @@ class DaemonThreads(ThreadPoolExecutor):
         """The future of `fn(*args, **kwargs)`; it fails if this is shut down, or has no thread and can start none."""
         future: Future[_T] = Future()
         with self._changed:
-            # What is cancelled leaves the queue: what hangs cannot make it grow with every later call.
-            self._calls = deque(waiting for waiting in self._calls if not waiting[0].cancelled())
+            # What is cancelled leaves the queue, where it comes first: what hangs cannot make it grow with every later call.
+            while self._calls and self._calls[0][0].cancelled():
+                self._calls.popleft()
             if self._closed:
                 future.set_exception(RuntimeError("these threads have been shut down"))
                 return future
@@ -167,6 +170,7 @@ class DaemonThreads(ThreadPoolExecutor):
                     self._alive -= 1
                     return
                 future, call = self._calls.popleft()
+            give_turn()
             if future.set_running_or_notify_cancel():
                 result, error = call_guarded(call)  # an exit that is raised here is the caller's, too
                 if error is None:
