@@ -144,6 +144,7 @@ class MetricRun:
         """Take the outcome, unless there is one already."""
         if self.outcome is not None:
             return
+        give_turn()
         self.seconds = time.perf_counter() - self.began
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
         spent = sum(self._meter, Usage()) if self._meter else None

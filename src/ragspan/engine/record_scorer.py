@@ -25,7 +25,7 @@ from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.outcomes import BUDGET_EXHAUSTED, Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 _ABOUT_ACCESS = re.compile(r"HTTP 40[14]: |Connection error\. \(|Request timed out\.")
 """How our clients' messages on a key, an address or a network begin: the endpoint has read no text that it could quote."""
@@ -193,7 +193,7 @@ class RecordScorer:
 
     def _count(self, item: Item, scored: ScoredRecord) -> None:
         """Count what came of a record, once that is all there is."""
-        for name, outcome in scored.outcomes.items():
+        for name, outcome in with_turns(scored.outcomes.items()):
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 words = "the budget has no room for a request: metrics such as %s are not scored by their own judge"

@@ -146,6 +146,7 @@ class JudgedMetric(Generic[_Judge]):
         reason = self.screen(record)
         if reason is not None:
             return reason
+        give_turn()
         self.announce(record, session_of(record))
         try:
             outcome = await self.evaluate(record)
@@ -154,6 +155,7 @@ class JudgedMetric(Generic[_Judge]):
             if kind in NOT_APPLICABLE:
                 return NotApplicable(reason=kind, detail=words)
             return MetricFailure(error_type=kind, message=words, outage=error.outage, status=error.status)
+        give_turn()
         if self.spares_right_refusals and isinstance(outcome, Score) and declines(record.response or ""):
             is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
             return NotApplicable(reason=REFUSAL) if is_right else outcome

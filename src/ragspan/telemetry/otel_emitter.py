@@ -33,7 +33,7 @@ from ragspan.telemetry.score_attributes import answer_attributes, evaluation_att
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
 from ragspan.throttled_log import ThrottledLog, log_line
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 ANSWER_KINDS = {
     True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
@@ -226,6 +226,7 @@ class _AnswerSpan:
             self._end(span)
 
     def _end(self, span: Span) -> None:
+        give_turn()
         try:
             self._add_steps(span)
         except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
@@ -278,7 +279,7 @@ class _AnswerSpan:
         target, options, (_, ended_ns) = self.span or self.record.parent, self.emitter, interval(scored.record)
         if target is None or not target.sampled or not is_valid(target):
             return
-        for metric, outcome in scored.outcomes.items():
+        for metric, outcome in with_turns(scored.outcomes.items()):
             # With `spans="scores"` an answer without scores gets no spans.
             if options.spans == "scores" and isinstance(outcome, NotApplicable):
                 continue
@@ -306,7 +307,7 @@ class _AnswerSpan:
         _, meters, loggers = emitter.providers
         is_sampled = self.span is not None and self.span.sampled
         context = context_with((own or self.span) if is_sampled else self.record.parent)
-        for metric, outcome in scored.outcomes.items() if is_read(loggers) else ():
+        for metric, outcome in with_turns(scored.outcomes.items()) if is_read(loggers) else ():
             if isinstance(outcome, (Score, MetricFailure)):
                 emitter.event_logger.emit(
                     timestamp=time.time_ns(),
@@ -314,7 +315,7 @@ class _AnswerSpan:
                     event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
                     attributes=encodable(event_attributes(scored, metric, emitter, emitter.dimensions_of(record))),
                 )
-        for metric, outcome in scored.outcomes.items() if is_read(meters) else ():
+        for metric, outcome in with_turns(scored.outcomes.items()) if is_read(meters) else ():
             if isinstance(outcome, Score):
                 for value, attributes in measured(metric, outcome, scored.asked):
                     about = encodable({**attributes, **emitter.bounded_dimensions(record)})

@@ -15,6 +15,7 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.step_attributes import document_attributes, document_id, text_attributes
 from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, clean_name, error_type, json_list
+from ragspan.turns import with_turns
 
 _CODE_JUDGES = (None, "overlap", "hhem", "lettucedetect")
 """Judges that are not language models: the embedded judge and classifiers. A colon and the model's name may follow."""
@@ -54,7 +55,7 @@ def answer_attributes(scored: ScoredRecord, content: ContentPolicy, dimensions: 
     found |= text_attributes(record.question, "inputs", content)
     found |= text_attributes(record.response, "outputs", content)
     found |= {f"{semconv.EXPLANATION}{metric}": content.explanation(score) for metric, score in scores.items()}
-    for metric, score in scores.items():
+    for metric, score in with_turns(scores.items()):
         found[f"{semconv.CLAIMS}{metric}"] = claim_map(record, score, content)
         found[f"{semconv.JUDGE_OF}{metric}"] = score.judge
         found |= {f"{semconv.DETAIL}{metric}.{name}": figure for name, figure in score.details.items()}
