@@ -41,6 +41,7 @@ class Grade(NamedTuple):
     """What the contexts hold of one sentence."""
 
     sentence: str
+    content: frozenset[str] = frozenset()  # its content words
     score: float = EMPTY
     """1 for a sentence that a context holds word for word, below 0 for one of which nothing is there."""
     window: float = 0.0  # share of its content words in the best three consecutive sentences of one context, 0..1
@@ -74,20 +75,20 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     give_turn()
     index, keys, language = response.index, sentence.keys, response.language
     declines = refuses(sentence.text, language)
-    if declines and is_unrelated(response.asked, index):
-        return Grade(sentence=sentence.text, score=1.0, declines_rightly=True)
     content = content_of(keys)
+    if declines and is_unrelated(response.asked, index):
+        return Grade(sentence.text, content, score=1.0, declines_rightly=True)
     said = [key for key in keys if key in content]
     place = None if declines else index.verbatim(sentence, said, language)
     if place is not None:
         response.before = keys
-        return Grade(sentence=sentence.text, score=1.0, window=1.0, context=index.context_at(place))
+        return Grade(sentence.text, content, score=1.0, window=1.0, context=index.context_at(place))
     if not said:
         return Grade(sentence=sentence.text)
     claim = Claim(sentence, content, response)
     together, context = index.best_window(said)
     if not together and claim.content <= language.neutral_keys:  # "The text."
-        return Grade(sentence=sentence.text)
+        return Grade(sentence.text, content)
     held = float(max(together, _held_by_parts(claim)))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
@@ -113,6 +114,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     score += _STRUCTURED * (context is not None and index.contexts[context].structured)
     return Grade(
         sentence=sentence.text,
+        content=content,
         score=min(score - 0.5, _FOUND) if findings else min(1.0, score),
         window=window,
         context=context,

@@ -6,8 +6,6 @@ from ragspan.judges.judge_protocols import Verdict
 from ragspan.judges.screen.analysis import Analysis
 from ragspan.judges.screen.claims import Finding
 from ragspan.judges.screen.grading import UNRELATED, Grade
-from ragspan.text.keys import content_of
-from ragspan.text.sentences import read_sentence
 from ragspan.turns import give_turn
 
 _LONGEST_QUOTE = 160
@@ -35,12 +33,11 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
     give_turn()
     said = quoted(grade.sentence)
     if grade.findings:
-        return _explain_finding(grade.findings[0], grade.sentence, analysis)
+        return _explain_finding(grade.findings[0], grade, analysis)
     if grade.declines_rightly:
         return f"It declines, and {UNRELATED}."
     if verdict == "unsupported":
-        places = analysis.index.closest(content_of(read_sentence(grade.sentence, analysis.language).keys))
-        text = next((analysis.index.texts[place] for place in places), None)
+        text = next(map(analysis.index.texts.__getitem__, analysis.index.closest(grade.content)), None)
         closest = f"what comes closest is {quoted(text)}" if text else "no context has a word of it"
         return f"The response says {said}, and {closest}."
     if grade.unsure is not None:
@@ -50,11 +47,11 @@ def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
     return f"Of {said} {grade.window:.0%} of the words stand close together in {_name_of(grade.context, analysis)}."
 
 
-def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
+def _explain_finding(found: Finding, grade: Grade, analysis: Analysis) -> str:
     """A finding, with the response's words and the context's side by side."""
     ours = quoted(found.response)
     if found.kind == "flag":
-        return f"The response says {quoted(sentence)}, but the context has {quoted(found.context)}."
+        return f"The response says {quoted(grade.sentence)}, but the context has {quoted(found.context)}."
     if found.kind == "equation":
         return f"The response computes {ours}, which makes {found.context}."
     name = "the context" if found.place is None else _name_of(analysis.index.context_at(found.place), analysis)
@@ -62,12 +59,11 @@ def _explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     if found.context and found.context.lower() != found.response.lower():
         theirs = quoted(found.context)
         if text and theirs != text:
-            ours = f"{ours} in {quoted(sentence)}" if found.response in sentence else quoted(sentence)
+            ours = f"{ours} in {quoted(grade.sentence)}" if found.response in grade.sentence else quoted(grade.sentence)
             # Amounts are compared in one form, and quoted in theirs.
             theirs = f"{theirs} in {text}" if found.context in text else text
         return f"The response says {ours}, but {name} says {theirs}."
-    words = content_of(read_sentence(sentence, analysis.language).keys) if text else frozenset()
-    is_close = found.place is not None and len(words.intersection(analysis.index.sentences[found.place])) > 1
+    is_close = found.place is not None and len(grade.content.intersection(analysis.index.sentences[found.place])) > 1
     return f"The response says {ours}, which stands in no context.{is_close * f' What comes closest is in {name}: {text}.'}"
 
 
