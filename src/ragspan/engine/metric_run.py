@@ -30,7 +30,7 @@ from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Out
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 from ragspan.usage import Usage
 
 NOT_ASKED = "not_asked"
@@ -241,8 +241,7 @@ class RunGroup:
     def start(self, runs: Iterable[MetricRun]) -> None:
         """Begin to score."""
         calls: dict[MetricRun, MetricCall] = {}
-        for run in runs:
-            give_turn()
+        for run in with_turns(runs):
             if run.runner.own.number is None:
                 run.start()
             else:

@@ -16,7 +16,7 @@ from os.path import commonprefix
 from typing import NamedTuple
 
 from ragspan.matching.words import Run, Span, WordIndex, has_words, unescaped, words_of
-from ragspan.turns import give_turn
+from ragspan.turns import with_turns
 
 FREE, FOUND, ASKED, SILENT = range(4)
 """What a character of a part belongs to: nothing yet, a text that was found, the words apart, a part that holds no texts."""
@@ -185,8 +185,7 @@ class PromptTexts:
         if apart and apart not in found:
             shorter = (number for number, text in enumerate(wanted) if len(text) < len(apart))
             wanted.insert(next(shorter, len(wanted)) if len(apart) >= _MIN_APART else len(wanted), apart)
-        for text in wanted:
-            give_turn()
+        for text in with_turns(wanted):
             needle = text.strip()  # templates and formatters leave out the white space around
             own = self.places_of(needle)
             own = [place for place in own if place[0] not in self.silent] if self.silent else own
@@ -204,8 +203,7 @@ class PromptTexts:
     def _find_words(self, texts: Iterable[str], found: Mapping[str, list[Match]]) -> list[str]:
         """Take the places where all words of a text stand in a row; returns the texts that have none."""
         index, missing = self.index, []
-        for text in texts:
-            give_turn()
+        for text in with_turns(texts):
             words = words_of(text)
             is_found = False
             for place in index.places(words):
@@ -236,8 +234,9 @@ class PromptTexts:
             if _size_of_part(words, runs):
                 span, shown, whole = _excerpt(text, words, runs, self.parts[part], index)
                 self._add(found[text], Match(part, *span, whole=whole, text=text if whole else shown))
-        for text in (text for text in texts if not found[text]):  # it may have been cut after a few, long words
-            give_turn()
+        for text in with_turns(
+            text for text in texts if not found[text]
+        ):  # it may have been cut after a few, long words
             wanted = text.strip()
             for number, start in self.places_of(wanted[:_MIN_HEAD]) if len(wanted) > _MIN_HEAD else ():
                 shown = commonprefix([wanted, self.parts[number][start:]])  # noqa: RUF071  (no paths)

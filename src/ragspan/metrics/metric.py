@@ -186,7 +186,6 @@ class JudgedMetric(Generic[_Judge]):
         `details["read"]` is the share of the texts' characters that the judge read, where it did not read all of them. If
         a verifier gave the verdicts, the score names it as its judge; the prompts are still the judge's.
         """
-        give_turn()
         # What `Judge` says that a judge may have besides.
         ranks = label is None or not set(self.questions).isdisjoint(getattr(self.judge, "only_ranks", ()))
         read: float = getattr(self.judge, "share_read", lambda _: 1.0)(record)

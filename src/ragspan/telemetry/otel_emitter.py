@@ -33,7 +33,7 @@ from ragspan.telemetry.score_attributes import answer_attributes, evaluation_att
 from ragspan.telemetry.step_attributes import KINDS, step_attributes, step_name
 from ragspan.telemetry.values import clean_name, encodable, error_type, set_within_limit
 from ragspan.throttled_log import ThrottledLog, log_line
-from ragspan.turns import give_turn, with_turns
+from ragspan.turns import with_turns
 
 ANSWER_KINDS = {
     True: ("invoke_agent", "AGENT", semconv.GEN_AI_AGENT_NAME),
@@ -221,12 +221,10 @@ class _AnswerSpan:
         self._signal(scored)
 
     def abandon(self) -> None:
-        span = self.emitter.unfinished.pop(self, None)
-        if span is not None:
+        if (span := self.emitter.unfinished.pop(self, None)) is not None:
             self._end(span)
 
     def _end(self, span: Span) -> None:
-        give_turn()
         try:
             self._add_steps(span)
         except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
@@ -238,8 +236,7 @@ class _AnswerSpan:
         """Add the finished spans of all steps in their order, tools first, each below its tool or else the answer."""
         spans: list[Span] = []
         tools = 0
-        for step in self.record.steps:
-            give_turn()
+        for step in with_turns(self.record.steps):
             started_ns, ended_ns = interval(step, interval(self.record))
             # A tool can only be inside one that began earlier.
             is_inside = step.within is not None and 0 <= step.within < tools

@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 
 from opentelemetry.trace import Span
 
-from ragspan.turns import give_turn
-
 Attributes: TypeAlias = Mapping[str, object]
 """Attributes as they are written down here, before `encodable` makes them fit."""
 AttributeValue: TypeAlias = str | bool | int | float | Sequence[str]
@@ -97,5 +95,4 @@ def set_within_limit(span: Span, attributes: Attributes) -> None:
         # None is in the API. The SDK's spans have their limits only in a private field; other spans get the default.
         limit = getattr(getattr(span, "_limits", None), "max_span_attributes", _USUAL_LIMIT)
         room = None if limit is None else max(0, limit - len(getattr(span, "attributes", None) or ()))
-        give_turn()
         span.set_attributes(dict(islice(encodable(attributes).items(), room)))

@@ -19,7 +19,7 @@ from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import places_of
-from ragspan.turns import give_turn
+from ragspan.turns import give_turn, with_turns
 
 MAX_CHARACTERS = 30_000  # characters of an answer that are read; the rest is left as it is
 _MOST_SENTENCES = 500  # sentences that are looked at: judges read no more of an answer
@@ -40,8 +40,7 @@ def stated(answer: str) -> str:
     give_turn()
     text = readable(answer[:MAX_CHARACTERS])
     if _SIGN.search(text) or (not text.isascii() and _RAISED.search(text)) or any(map(text.__contains__, _RULES)):
-        for find in _FINDERS:
-            give_turn()
+        for find in with_turns(_FINDERS):
             text = _blanked(text, find(text))
         text = _blanked(text, (mark.span() for mark in _matches(_LINE_MARKS, text, _WIDEST)))
     return _without_phrases(text) + answer[MAX_CHARACTERS:]
@@ -55,8 +54,7 @@ def states_nothing(answer: str) -> bool:
 def _matches(pattern: re.Pattern[str], text: str, reach: int = _REACH) -> Iterator[re.Match[str]]:
     """As `finditer`, with turns for others: a piece of the text at a time."""
     at = 0
-    for end in range(_PIECE, len(text) + _PIECE, _PIECE):
-        give_turn()
+    for end in with_turns(range(_PIECE, len(text) + _PIECE, _PIECE)):
         for match in pattern.finditer(text, max(at, end - _PIECE), end + reach):
             if match.start() >= end:
                 break
@@ -179,8 +177,7 @@ _MOST_WORDS, _MOST_WORDS_OF_SOURCE = 9, 14
 def _sources(text: str) -> Iterator[tuple[int, int]]:
     """Lists of sources, lines that name one, and the texts of footnotes."""
     in_list, at = False, 0
-    for line in text.splitlines(keepends=True):
-        give_turn()
+    for line in with_turns(text.splitlines(keepends=True)):
         bare = line.strip()
         if bare:
             head, mark = head_of_source(bare), _LIST_LINE.match(bare)
@@ -245,8 +242,7 @@ def _without_phrases(text: str) -> str:
     if not any(map(lowered.__contains__, "?؟？:：")) and not any(framing.may_frame(lowered) for framing in spoken):
         return text
     found: list[tuple[int, int]] = []
-    for start, end in islice(places_of(text, language), _MOST_SENTENCES):
-        give_turn()
+    for start, end in with_turns(islice(places_of(text, language), _MOST_SENTENCES)):
         sentence = text[start:end]
         if sentence.endswith((":", "：")) and _LIST_FOLLOWS.match(text, end):
             found += [] if any(map(str.isdigit, sentence)) else [(start, end)]

@@ -19,7 +19,7 @@ from ragspan.judges.screen.flags import Flag, read_structure
 from ragspan.text.keys import readable
 from ragspan.text.languages import Language
 from ragspan.text.sentences import Sentence, read_sentence, reader, split_sentences
-from ragspan.turns import give_turn, with_turns
+from ragspan.turns import with_turns
 
 MAX_CHARACTERS = 80_000  # characters of contexts that are read for one record; long contexts give way first
 MAX_CONTEXTS = 1000  # contexts that are read for one record, the first ones
@@ -198,8 +198,7 @@ def _counted(weighted: Sequence[tuple[int, int]]) -> list[int]:
 def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     """The highest counts with the numbers of their bits, of equals the first."""
     among = -1
-    for _ in range(most):
-        give_turn()
+    for _ in with_turns(range(most)):
         count, best = 0, among
         for plane in reversed(planes):
             count += count
