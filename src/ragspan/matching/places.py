@@ -234,9 +234,8 @@ class PromptTexts:
             if _size_of_part(words, runs):
                 span, shown, whole = _excerpt(text, words, runs, self.parts[part], index)
                 self._add(found[text], Match(part, *span, whole=whole, text=text if whole else shown))
-        for text in with_turns(
-            text for text in texts if not found[text]
-        ):  # it may have been cut after a few, long words
+        # What is still missing may have been cut after a few, long words.
+        for text in with_turns(text for text in texts if not found[text]):
             wanted = text.strip()
             for number, start in self.places_of(wanted[:_MIN_HEAD]) if len(wanted) > _MIN_HEAD else ():
                 shown = commonprefix([wanted, self.parts[number][start:]])  # noqa: RUF071  (no paths)
