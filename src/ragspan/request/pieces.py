@@ -41,6 +41,7 @@ _tagged = re.compile(
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _field = re.compile(r"[\[({]*[\"']?\w[\w -]*[\"']?[ \t]*[:=|,][ \t]*[\"']?\Z")  # its name, before its value
 _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
+_FILLING = {"LLMChain"}  # steps that fill a template by themselves, and ask a model
 _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
@@ -283,13 +284,15 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     Those of documents are found already.
     """
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
-    for step in tree.all_steps:
-        if isinstance(step.output, FilledPrompt):
-            own = step.inputs if step.late_inputs is None else step.late_inputs
-            if isinstance(own, Document):  # by the names of its fields
-                own = [own.text, *own.metadata.values()]
-            values = own.values() if isinstance(own, dict) else own if isinstance(own, list) else [own]
-            given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
+    filling = [(step, step.output.messages) for step in tree.all_steps if isinstance(step.output, FilledPrompt)]
+    asked = [(call.parent, call.messages) for call in tree.answering_models]
+    filling += [(step, messages) for step, messages in asked if step is not None and step.name in _FILLING]
+    for step, messages in filling:
+        own = step.inputs if step.late_inputs is None else step.late_inputs
+        if isinstance(own, Document):  # by the names of its fields
+            own = [own.text, *own.metadata.values()]
+        values = own.values() if isinstance(own, dict) else own if isinstance(own, list) else [own]
+        given.setdefault(id(messages), (messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
         others = [value for value in values if not isinstance(value, str) or value not in found]

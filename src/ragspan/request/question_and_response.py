@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -66,7 +67,8 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     asking = [(key, text) for key, text in texts if not field_names.words_in_name(key) & field_names.NOT_ASKING]
     searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
-    rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
+    count = Counter(key for key, _ in asking)  # of several in a list none is asked more than the others
+    rest = sorted((text for key, text in asking if count[key] == 1 or "?" in text), key=lambda text: "?" not in text)
     return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken]), None)
 
 
@@ -290,6 +292,7 @@ class _Answers:
         spoken = list(filter(self._has_said, texts.values()))
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
+            yield from self._made_of_others(spoken)
             yield from [] if named else [ObjectFields(own)]
         made = [] if spoken or named else list(filter(self._covers, texts.values()))
         yield from made if len(made) == 1 else spoken
@@ -299,6 +302,14 @@ class _Answers:
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
         yield from (own[key] for key in named)
+
+    def _made_of_others(self, spoken: Sequence[str]) -> Iterator[str]:
+        """What a model said last of these texts, if its prompt held another one: a plan, a draft, a critique."""
+        even = {normalise_spaces(text): text for text in spoken}
+        calls = [call for call in self._tree.answering_models if normalise_spaces(call.said) in even]
+        last = normalise_spaces(calls[-1].said)
+        if any(text in normalise_spaces(part.text) for part in calls[-1].prompt for text in even if text != last):
+            yield even[last]
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
         """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""
