@@ -41,7 +41,6 @@ _tagged = re.compile(
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _field = re.compile(r"[\[({]*[\"']?\w[\w -]*[\"']?[ \t]*[:=|,][ \t]*[\"']?\Z")  # its name, before its value
 _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
-_FILLING = {"LLMChain"}  # steps that fill a template by themselves, and ask a model
 _FROM_CALLER = 8  # words of a field of the caller's that is data
 _FROM_STEP = 3
 _MAX_VALUES = 300
@@ -285,8 +284,10 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     """
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
     filling = [(step, step.output.messages) for step in tree.all_steps if isinstance(step.output, FilledPrompt)]
-    asked = [(call.parent, call.messages) for call in tree.answering_models]
-    filling += [(step, messages) for step, messages in asked if step is not None and step.name in _FILLING]
+    asked = [
+        (call.parent, call.messages) for call in tree.answering_models
+    ]  # a classic chain fills its template by itself
+    filling += [(step, messages) for step, messages in asked if step is not None and step.name == "LLMChain"]
     for step, messages in filling:
         own = step.inputs if step.late_inputs is None else step.late_inputs
         if isinstance(own, Document):  # by the names of its fields
