@@ -27,6 +27,8 @@ from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.text.answers import without_thoughts
 
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
+_ON_THE_WAY = {"plan", "outline", "notes", "critique", "feedback", "review", "reflection", "evaluation", "verdict"}
+"""Words in the names of fields in which a model prepares an answer, or judges it."""
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 
@@ -289,10 +291,12 @@ class _Answers:
             if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
                 yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._has_said(texts[key])))
-        spoken = list(filter(self._has_said, texts.values()))
+        words = {key: field_names.words_in_name(key) for key, text in texts.items() if self._has_said(text)}
+        answering = [key for key in words if not words[key] & _ON_THE_WAY]
+        final = [key for key in answering if "final" in words[key]]
+        spoken = [texts[key] for key in final or answering or words]
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
-            yield from self._made_of_others(spoken)
             yield from [] if named else [ObjectFields(own)]
         made = [] if spoken or named else list(filter(self._covers, texts.values()))
         yield from made if len(made) == 1 else spoken
@@ -302,14 +306,6 @@ class _Answers:
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
         yield from (own[key] for key in named)
-
-    def _made_of_others(self, spoken: Sequence[str]) -> Iterator[str]:
-        """What a model said last of these texts, if its prompt held another one: a plan, a draft, a critique."""
-        even = {normalise_spaces(text): text for text in spoken}
-        calls = [call for call in self._tree.answering_models if normalise_spaces(call.said) in even]
-        last = normalise_spaces(calls[-1].said)
-        if any(text in normalise_spaces(part.text) for part in calls[-1].prompt for text in even if text != last):
-            yield even[last]
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
         """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""
