@@ -173,7 +173,7 @@ class _Segmenter:
             self._claim(number, Source.SAID, *_spans(text, value))
 
     def _mark_words(self, number: int, text: str, *, is_reply: bool, held: bool) -> list[Span]:
-        """Mark what people and models said, and results of tools; returns where models of this request speak, in lines of their own."""
+        """Mark what people, models and tools said; returns where models of this request speak, and tools in a written talk."""
         for asked in self._asked:
             self._claim(number, Source.SAID, *_spans(text, asked))
         spoken = [] if is_reply else list(_spoken_in(text))
@@ -195,7 +195,7 @@ class _Segmenter:
                 self._claim(number, Source.DATA, *_spans(text, value))
         for name, span in spoken:
             self._claim(number, Source.HISTORY if talk and name == "tool" else Source.SAID, span)
-        return quoting
+        return quoting + [span for name, span in spoken if talk and name == "tool"]
 
     def _mark_history(self, number: int) -> None:
         """The documents of a part of an earlier turn that no search of this request found."""
