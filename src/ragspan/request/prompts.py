@@ -221,7 +221,7 @@ class _PromptReader:
             numbers: set[int] = set()
             for text in self._said[call]:
                 numbers |= _parts_that_quote(text[:most], prompts, is_draft=len(brief) == 1)
-            if call.reply is not None and call.reply.calls:  # what an agent says on its way is no draft
+            if call.reply is not None and call.reply.calls:  # what an agent says on its way is not a draft
                 numbers -= prompts.silent
             for number in numbers:
                 speakers.setdefault(number, []).append(call)
