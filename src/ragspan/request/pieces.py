@@ -296,8 +296,12 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     for messages, values in given.values():
         others = [value for value in values if not isinstance(value, str) or value not in found]
         texts = [text for value in others for _, text in _texts_in(value) if len(text.strip()) >= _MIN_VALUE]
+        has_documents = any(isinstance(leaf, Document) for _, leaf in leaves_in(values))
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            filled.setdefault(prompt, []).extend(text for text in texts if text not in found and _spans(prompt, text))
+            lines = prompt.split("\n") if has_documents else ()  # Python writes a list of documents into one
+            lists = [line[line.find("Document(") : line.rfind("]")] for line in lines if "Document(" in line]
+            own = (text for text in (*filter(None, lists), *texts) if text not in found and _spans(prompt, text))
+            filled.setdefault(prompt, []).extend(own)
     return filled
 
 
