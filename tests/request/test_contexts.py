@@ -131,13 +131,6 @@ def a_translation(log: WrittenLog) -> str:
     return "Sie läuft drei Jahre."
 
 
-def a_draft_by_a_call_that_another_model_comments_on(log: WrittenLog) -> PayloadMessage:
-    log.searches(PUMP)
-    log.says(calls({"years": 3}), f"{PUMP}\n{QUESTION}")
-    log.says("Nice.", "Comment.")
-    return calls({"years": 3})
-
-
 def an_index_of(texts: tuple[str, str], prompt: str) -> Callable[[WrittenLog], Any]:
     """What is searched are questions; each has a text beside it, which is what the program writes into the prompt."""
 
@@ -192,7 +185,6 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "a translation": (a_translation, [PUMP]),
     "passages beside an index of questions": (an_index_of((PUMP, HOSE), HOSE), [HOSE]),
     "what both have beside them, of their source": (an_index_of((PUMP, PUMP), PUMP), []),
-    "a draft by a call": (a_draft_by_a_call_that_another_model_comments_on, [PUMP]),
     "the program's words under the assistant's role, before": (asked_with(FOUND, ASKED), [PUMP]),
     "the program's words under the assistant's role, after": (asked_with(ASKED, FOUND), [PUMP]),
     "a greeting before the conversation": (

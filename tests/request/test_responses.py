@@ -52,25 +52,11 @@ RESPONSES: dict[str, tuple[list[str | PayloadMessage], Any, Any]] = {
         REPORT,
     ),
     "a plan, replanned by a call": ([*PLANNED, calls({"response": REPORT})], PLAN | {"response": REPORT}, REPORT),
-    "a text that is made of the others, whatever its name": (
-        ["Once there was a pump.", "It ran for years."],
-        {
-            "opening": "Once there was a pump.",
-            "body": "It ran for years.",
-            "essay": "Once there was a pump.\n\nIt ran for years.",
-        },
-        "Once there was a pump.\n\nIt ran for years.",
-    ),
     "a running summary beside search results": ([QUERY, REPORT], RESEARCH | {"running_summary": SUMMARY}, SUMMARY),
     "a summary without the model's thoughts": (
         [QUERY, f"<think>Which years?</think>{REPORT}"],
         RESEARCH | {"running_summary": SUMMARY},
         SUMMARY,
-    ),
-    "a list of partial answers, where there is no other": (
-        ["The pump has three years.", "The hose has one."],
-        {"question": QUESTION, "parts": ["The pump has three years.", "The hose has one."]},
-        ["The pump has three years.", "The hose has one."],
     ),
     # A conversation and other fields
     "partial answers beside a conversation": (

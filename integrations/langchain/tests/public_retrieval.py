@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_classic.chains import create_history_aware_retriever
+from langchain_classic.chains import RetrievalQA, create_history_aware_retriever
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
     MultiVectorRetriever,
@@ -47,6 +47,11 @@ class Near(InMemoryVectorStore):
 
     def _similarity_search_with_relevance_scores(self, query, k=4, **_):
         return [(each, 0.5) for each, _ in self.similarity_search_with_score(query, k)]
+
+
+@program([PUMP, HOSE])
+def a_classic_chain_that_fills_its_template_by_itself(config):
+    RetrievalQA.from_chain_type(chat_model(), retriever=retriever(PUMP, HOSE)).invoke({"query": QUESTION}, config)
 
 
 @program([PUMP])

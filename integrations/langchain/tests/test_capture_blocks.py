@@ -109,3 +109,15 @@ def test_documents_that_a_tool_searches_for_itself(captured):
     agent.invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_alone_that_says_that_it_found_nothing(captured):
+    @tool
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        record_contexts([])
+        return "There is nothing."
+
+    look_up_page.invoke({"query": QUESTION}, captured.config)
+
+    assert captured.answer().contexts == []

@@ -42,7 +42,6 @@ class SeenDocuments:
             self.empty_search = each.found_nothing
             self.has_earlier_documents = False  # a prompt's history held documents of earlier turns
             self._models: list[ModelStep] = []
-            self._shown: set[tuple[int, ...]] = set()
             for step, is_over in each.moments:
                 if is_over:
                     self._end(step)
@@ -58,7 +57,7 @@ class SeenDocuments:
         if isinstance(step, ModelStep):
             self._models.append(step)
             if not step.inside_search:
-                current, from_history = documents_of_messages(step.inputs, self._shown)
+                current, from_history = documents_of_messages(step.inputs)
                 for found in current if step.beside is None else [*current, *documents_in(step.beside)]:
                     self._see(found, ranked=self._is_new(found))
                 self.has_earlier_documents |= from_history
@@ -184,18 +183,11 @@ def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     return (item, None) if type(item) is Document else None
 
 
-def documents_of_messages(
-    messages: Sequence[Snapshot], known: set[tuple[int, ...]]
-) -> tuple[list[ScoredDocuments], bool]:
+def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[ScoredDocuments], bool]:
     """The documents that a conversation's messages carry beside their text.
 
     Those of the user's last message and after it are of the current request; of earlier ones, which are history, it
     is only said whether there are any.
-
-    Args:
-        messages: the conversation.
-        known: the identities of what is in lists that were given out before: an agent's prompts repeat all earlier ones,
-            and these lists are left out then.
     """
     spoken = [message for message in messages if isinstance(message, PayloadMessage)]
     if all(message.artifact is None and message.documents is None for message in spoken):
@@ -203,11 +195,7 @@ def documents_of_messages(
     last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
     earlier, current = spoken[: max(last, 0)], spoken[last + 1 :]
     found = documents_in(spoken[last].documents) if last >= 0 else []
-    for artifact in [message.artifact for message in current if message.role == "tool"]:
-        identities = tuple(map(id, artifact)) if isinstance(artifact, list) else ()
-        if identities not in known and (lists := documents_in(artifact)):
-            found += lists
-            known |= {identities} - {()}
+    found += (one for message in current if message.role == "tool" for one in documents_in(message.artifact))
     return found, any(documents_in(message.artifact) for message in earlier if message.role == "tool")
 
 

@@ -173,7 +173,7 @@ class _Segmenter:
             self._claim(number, Source.SAID, *_spans(text, value))
 
     def _mark_words(self, number: int, text: str, *, is_reply: bool, held: bool) -> list[Span]:
-        """Mark what people and models said, and results of tools; returns where models of this request speak, in lines of their own."""
+        """Mark what people, models and tools said; returns where models of this request speak, and tools in a written talk."""
         for asked in self._asked:
             self._claim(number, Source.SAID, *_spans(text, asked))
         spoken = [] if is_reply else list(_spoken_in(text))
@@ -195,7 +195,7 @@ class _Segmenter:
                 self._claim(number, Source.DATA, *_spans(text, value))
         for name, span in spoken:
             self._claim(number, Source.HISTORY if talk and name == "tool" else Source.SAID, span)
-        return quoting
+        return quoting + [span for name, span in spoken if talk and name == "tool"]
 
     def _mark_history(self, number: int) -> None:
         """The documents of a part of an earlier turn that no search of this request found."""
@@ -283,19 +283,25 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     Those of documents are found already.
     """
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
-    for step in tree.all_steps:
-        if isinstance(step.output, FilledPrompt):
-            own = step.inputs if step.late_inputs is None else step.late_inputs
-            if isinstance(own, Document):  # by the names of its fields
-                own = [own.text, *own.metadata.values()]
-            values = own.values() if isinstance(own, dict) else own if isinstance(own, list) else [own]
-            given.setdefault(id(step.output.messages), (step.output.messages, []))[1].extend(values)
+    filling = [(step, step.output.messages) for step in tree.all_steps if isinstance(step.output, FilledPrompt)]
+    asked = [(call.parent, call.messages) for call in tree.answering_models]
+    filling += [(step, given) for step, given in asked if step is not None and step.name == "LLMChain"]  # by itself
+    for step, messages in filling:
+        own = step.inputs if step.late_inputs is None else step.late_inputs
+        if isinstance(own, Document):  # by the names of its fields
+            own = [own.text, *own.metadata.values()]
+        values = own.values() if isinstance(own, dict) else own if isinstance(own, list) else [own]
+        given.setdefault(id(messages), (messages, []))[1].extend(values)
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
         others = [value for value in values if not isinstance(value, str) or value not in found]
         texts = [text for value in others for _, text in _texts_in(value) if len(text.strip()) >= _MIN_VALUE]
+        has_documents = any(isinstance(leaf, Document) for _, leaf in leaves_in(values))
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            filled.setdefault(prompt, []).extend(text for text in texts if text not in found and _spans(prompt, text))
+            lines = prompt.split("\n") if has_documents else ()  # Python writes a list of documents into one
+            lists = [line[line.find("Document(") : line.rfind("]")] for line in lines if "Document(" in line]
+            own = (text for text in (*filter(None, lists), *texts) if text not in found and _spans(prompt, text))
+            filled.setdefault(prompt, []).extend(own)
     return filled
 
 

@@ -221,6 +221,8 @@ class _PromptReader:
             numbers: set[int] = set()
             for text in self._said[call]:
                 numbers |= _parts_that_quote(text[:most], prompts, is_draft=len(brief) == 1)
+            if call.reply is not None and call.reply.calls:  # what an agent says on its way is not a draft
+                numbers -= prompts.silent
             for number in numbers:
                 speakers.setdefault(number, []).append(call)
         prompts.is_complete &= prompts.index.work >= 0
@@ -247,7 +249,7 @@ def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set
     if len(words) > 1 and not found:
         enough = min(_MIN_WORDS, _MOST * len(words))
         found = {part for part, runs in prompts.index.runs(words).items() if sum(run.length for run in runs) >= enough}
-    return found - in_documents - prompts.silent
+    return found - in_documents if len(words) > 1 else found - in_documents - prompts.silent
 
 
 def _squeezed(text: str) -> str:
@@ -331,12 +333,9 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> tuple[
         return list(models)[-1:], True
     most = _MAX_SAID_BY_ALL // len(models)
     said = {call: [words_of(text[:most]) for text in call.texts_said] for call in models}
-    is_said = _is_said(answer, [words for own in said.values() for words in own if words])
-    same = [
-        call
-        for call in models
-        if answer in said[call] or (call.reply is not None and (call.reply.calls_text or "").strip() == response)
-    ]
+    objects = {call: words_of((call.reply.calls_text or "")[:most]) for call in models if call.reply is not None}
+    is_said = _is_said(answer, [words for own in (*said.values(), objects.values()) for words in own if words])
+    same = [call for call in models if answer in said[call] or answer == objects.get(call)]
     spoke = [call for call in models if said_by[call] and said[call][0]]
     if same or not spoke:
         return (same or list(models))[-1:], is_said

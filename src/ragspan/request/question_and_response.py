@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -26,6 +27,8 @@ from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.text.answers import without_thoughts
 
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
+_ON_THE_WAY = {"plan", "outline", "notes", "critique", "feedback", "review", "reflection", "evaluation", "verdict"}
+"""Words in the names of fields in which a model prepares an answer, or judges it."""
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 
@@ -66,7 +69,8 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = ()) -> str | None:
     asking = [(key, text) for key, text in texts if not field_names.words_in_name(key) & field_names.NOT_ASKING]
     searched = [text for _, text in (*asking, *texts) if text in queries]
     alike = [text for word in field_names.ASKING for key, text in asking if word in key]
-    rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
+    count = Counter(key for key, _ in asking)  # of several in a list none is asked more than the others
+    rest = sorted((text for key, text in asking if count[key] == 1 or "?" in text), key=lambda text: "?" not in text)
     return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken]), None)
 
 
@@ -287,7 +291,10 @@ class _Answers:
             if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
                 yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._has_said(texts[key])))
-        spoken = list(filter(self._has_said, texts.values()))
+        words = {key: field_names.words_in_name(key) for key, text in texts.items() if self._has_said(text)}
+        answering = [key for key in words if not words[key] & _ON_THE_WAY]
+        final = [key for key in answering if "final" in words[key]]
+        spoken = [texts[key] for key in final or answering or words]
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
             yield from [] if named else [ObjectFields(own)]

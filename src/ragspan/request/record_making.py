@@ -36,7 +36,7 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
 
 def record_of(tree: RequestTree) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
-    if not tree.grouped and not tree.recorded and _is_bare(tree):
+    if not (tree.grouped or tree.recorded or tree.found_nothing) and _is_bare(tree):
         return None
     seen = SeenDocuments(tree)
     question = question_of(tree, seen.queries)
@@ -156,7 +156,7 @@ class _StepRecords:
         steps: list[RerankStep] = []
         for outer in self._searches if inner else ():
             asked = [step for step in inner if step.parent is outer]
-            if len(asked) == 1 and outer.ended_ns and not outer.error:
+            if len(asked) == 1 and outer.ended_ns and not outer.error and isinstance(outer.output, list):
                 given, found = asked[0].found, outer.found
                 is_reranked = bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
                 if is_reranked or {entry.text for entry in found} < {entry.text for entry in given}:
