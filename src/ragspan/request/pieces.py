@@ -284,8 +284,9 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     """
     given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
     filling = [(step, step.output.messages) for step in tree.all_steps if isinstance(step.output, FilledPrompt)]
+    # LangChain's classic chain fills its template without a run for it: its own inputs are the template's values.
     asked = [(call.parent, call.messages) for call in tree.answering_models]
-    filling += [(step, given) for step, given in asked if step is not None and step.name == "LLMChain"]  # by itself
+    filling += [(step, given) for step, given in asked if step is not None and step.name == "LLMChain"]
     for step, messages in filling:
         own = step.inputs if step.late_inputs is None else step.late_inputs
         if isinstance(own, Document):  # by the names of its fields
