@@ -99,11 +99,14 @@ def test_a_stream_of_objects(captured):
 
     class Structured(CompactAndRefine):
         def get_response(self, query_str, text_chunks, **kwargs):
-            return (Strings(count=count) for count in (1, 4))
+            yield from (Strings(count=count) for count in (1, 4))
+            return "what a generator returns"
 
     response = Structured(streaming=True).synthesize(QUESTION, retriever().retrieve(QUESTION))
 
-    assert list(response.response_gen) == [Strings(count=1), Strings(count=4)]
+    assert [next(response.response_gen).count for _ in range(2)] == [1, 4]
+    with pytest.raises(StopIteration, match="what a generator returns"):
+        next(response.response_gen)
     answer = captured.answer()
     assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "complete")
     assert "4" in answer.response

@@ -32,7 +32,7 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
     assert sink.stats() == EngineStats(submitted=1, finished=1)
 
 
-@pytest.mark.parametrize("content", ["true", "false"])
+@pytest.mark.parametrize("content", ["true", "spans", "events"])
 def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink, monkeypatch, content):
     monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", content)
     times = {"started_ns": 1, "ended_ns": 2}
@@ -41,7 +41,7 @@ def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink,
     record = a_record(generations=(model,), rerankings=(ranking,))
     submit(make_sink(broker), record)
 
-    if content == "false":
+    if content == "events":
         bare = (replace(DOCUMENTS[0], text=""),)
         ranking = replace(ranking, query=None, given=bare, contexts=bare)
         record = replace(record, generations=(replace(model, prompt=()),), rerankings=(ranking,))

@@ -72,16 +72,16 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
     judge.hold_all()
     broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
     broker.publish(STREAM.records, b"no record")
-    publish(broker, a_record(1))
+    publish(broker, a_record(1), a_record(2))
     worker = run(judge)
-    until(lambda: worker.stats().dead_lettered and judge.asked, what="an end", patience=60)
-    assert worker.stats() == WorkerStats(ready=True, in_flight=1, dead_lettered={"invalid_record": 1})
-    assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 1)]
+    until(lambda: worker.stats().dead_lettered and len(judge.asked) == 2, what="an end", patience=60)
+    assert worker.stats() == WorkerStats(ready=True, in_flight=2, dead_lettered={"invalid_record": 1})
+    assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 2)]
     judge.release()
-    until(lambda: worker.stats().acknowledged == 1, what="the other end", patience=60)
+    until(lambda: worker.stats().acknowledged == 2, what="the other ends", patience=60)
 
     assert sorted(telemetry.measurements()["ragspan.fleet.deliveries"], key=str) == [
-        ({"ragspan.result": "acknowledged"}, 1),
+        ({"ragspan.result": "acknowledged"}, 2),
         ({"ragspan.result": "dead_lettered", "ragspan.reason": "invalid_record"}, 1),
     ]
 
