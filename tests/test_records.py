@@ -14,9 +14,9 @@ def make(**changes):
 
 
 def test_a_record_made_by_hand_takes_strings_as_contexts_and_fills_id_and_times():
-    record = RagRecord(question="When?", contexts=["At night."], response="At night.")
+    record = RagRecord(question="When?", contexts=["At night."], response="At night.", contexts_unknown="picture")
 
-    assert record.contexts == (RetrievedContext(text="At night."),)
+    assert (record.contexts, record.contexts_unknown) == ((RetrievedContext(text="At night."),), None)
     assert record.record_id
     assert record.record_id != make().record_id
     assert (record.framework, record.name, record.status) == ("python", "answer", "complete")
