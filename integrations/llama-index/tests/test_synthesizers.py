@@ -73,11 +73,11 @@ def test_a_synthesizer_of_the_applications_own(captured):
         def _update_prompts(self, prompts):
             pass
 
-        def get_response(self, query_str, text_chunks, **kwargs):
+        def get_response(self, text_chunks, query_str, **kwargs):
             return f"{len(text_chunks)} passages"
 
         async def aget_response(self, query_str, text_chunks, **kwargs):
-            return self.get_response(query_str, text_chunks)
+            return self.get_response(text_chunks, query_str)
 
     Joining(llm=Settings.llm).synthesize(QUESTION, found("cello", "harp"))
 

@@ -136,7 +136,7 @@ def test_a_record_that_cannot_be_put_aside_stays_in_the_stream_of_records(run, b
     assert caplog.messages == [f"a record could not be put aside: {why}", "a record was nacked: not_dead_lettered"]
 
 
-def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(run, broker, judge):
+def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(run, broker, judge, caplog):
     judge.hold_all()
     publish(broker, a_record(1))
 
@@ -151,6 +151,7 @@ def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(ru
 
     said = broker.ask(listen)
     assert said == [b"+WPI"] * max(4, len(said) - 1) + [b"+ACK"]
+    assert caplog.messages == [], "requests for records have run out, as usual"
 
 
 def test_a_record_comes_again_later_each_time_up_to_ten_minutes():
