@@ -64,7 +64,10 @@ def test_a_resumed_request_is_asked_what_the_interrupted_one_was():
 def searches_of_every_kind(program):
     """A search that reranks another one's result, a tool that is a search, and one that searches and asks a model."""
     outer = program.begins(SearchStep, "reranking search", inputs=QUESTION, span=SpanAnchor(trace_id=7, span_id=8))
-    scored = [Document(MOTOR, "m", {}), Document(PUMP, "p", {"relevance_score": 0.9, "source": 7, "file_name": "manual.pdf"})]
+    scored = [
+        Document(MOTOR, "m", {}),
+        Document(PUMP, "p", {"relevance_score": 0.9, "source": 7, "file_name": "manual.pdf"}),
+    ]
     program.takes(SearchStep, "search", scored, outer, inputs=QUESTION, metadata={"top_k": 4, "data_source_id": "shop"})
     program.tree.end(outer, program.now(), scored[1:])
     same = program.begins(SearchStep, "wrapping search", inputs=QUESTION)

@@ -50,7 +50,12 @@ def test_the_ambient_span_of_the_thread_is_never_adopted(telemetry, make_record,
 
 @pytest.mark.parametrize(
     ("of_answer", "of_step", "shown"),
-    [((10, 20), (5, 25), (10, 20)), ((10, 20), (18, 12), (18, 18)), ((0, 0), (5, 25), (5, 25)), ((20, 10), (-5, 0), (0, 0))],
+    [
+        ((10, 20), (5, 25), (10, 20)),
+        ((10, 20), (18, 12), (18, 18)),
+        ((0, 0), (5, 25), (5, 25)),
+        ((20, 10), (-5, 0), (0, 0)),
+    ],
 )
 def test_a_step_lies_within_the_answer_unless_its_times_are_not_known(
     telemetry, make_record, answer, search, of_answer, of_step, shown
