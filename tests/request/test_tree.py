@@ -317,3 +317,19 @@ def test_a_tool_that_nobody_names_is_no_search():
 
     assert record.retrievals == ()
     assert [call.name for call in record.tool_calls] == ["lookup"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("session_id", "session.id", "thread_id", "conversation_id", "langfuse_session_id", "gen_ai.conversation.id"),
+        *("sessionId", "threadId", "conversationId", "user_id", "user.id", "langfuse_user_id", "enduser.id", "userId"),
+    ],
+)
+def test_the_session_and_the_user_are_known_by_the_names_that_other_tools_give_them(name):
+    log = WrittenLog()
+    log.log.about["metadata"] = {name: 7}
+    log.says(ANSWER)
+    record = log.ends(ANSWER)
+
+    assert (record.session_id, record.user_id) == ((None, "7") if "user" in name.lower() else ("7", None))
