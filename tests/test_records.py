@@ -14,9 +14,9 @@ def make(**changes):
 
 
 def test_a_record_made_by_hand_takes_strings_as_contexts_and_fills_id_and_times():
-    record = RagRecord(question="When?", contexts=["At night."], response="At night.")
+    record = RagRecord(question="When?", contexts=["At night."], response="At night.", contexts_unknown="picture")
 
-    assert record.contexts == (RetrievedContext(text="At night."),)
+    assert (record.contexts, record.contexts_unknown) == ((RetrievedContext(text="At night."),), None)
     assert record.record_id
     assert record.record_id != make().record_id
     assert (record.framework, record.name, record.status) == ("python", "answer", "complete")
@@ -110,6 +110,9 @@ def test_the_size_counts_every_text_once():
         (SimpleNamespace(node=SimpleNamespace(text_resource=SimpleNamespace(text="a"))), {"text": "a"}),
         (SimpleNamespace(text="a", source="not of an object"), {"text": "a"}),
         (RetrievedContext(text="a", id="b"), {"text": "a", "id": "b"}),
+        *(({name: "a"}, {"text": "a"}) for name in ("page_content", "document", "contents", "passage", "long_text")),
+        *(({"text": "a", name: "b"}, {"text": "a", "id": "b"}) for name in ("id_", "node_id", "document_id", "chunk_id")),
+        *(({"text": "a", name: "b"}, {"text": "a", "source": "b"}) for name in ("source", "file_path", "url", "title")),
     ],
 )  # fmt: skip
 def test_documents_of_frameworks_become_contexts(passage, context):

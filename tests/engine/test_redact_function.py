@@ -101,6 +101,9 @@ def test_no_redactor_changes_an_id():
         run_id=RUN,
         parent=SpanAnchor(trace_id=1234, span_id=5678),
         retrievals=(Retrieval(name="r", query="q 1234", started_ns=1, ended_ns=1, tool_call_id="call-1234"),),
+        generations=(Generation(model="m-1234", provider="p-1234", started_ns=1, ended_ns=1),),
+        tool_calls=(ToolCall(name="t-1234", call_id="call-1234", started_ns=1, ended_ns=1),),
+        swallowed_errors=("E1234",),
         background=[Background(text="b 1234", kind="tool")],
         user_id="user-1234",
     )
@@ -108,6 +111,8 @@ def test_no_redactor_changes_an_id():
     made = redacted(record, lambda text: re.sub(r"\d", "#", text))
 
     assert (made.run_id, made.record_id, made.parent) == (record.run_id, record.record_id, record.parent)
+    assert (made.generations, made.tool_calls) == (record.generations, record.tool_calls)
+    assert made.swallowed_errors == record.swallowed_errors
     assert (made.contexts[0].id, made.retrievals[0].tool_call_id) == ("doc-1234", "call-1234")
     assert (made.question, made.contexts[0].metadata, made.background[0].text) == (
         "q ####",

@@ -40,6 +40,7 @@ def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float)
     chosen = sum((options.why_not("m", a_record(trace_id), None, {}) is None) for trace_id in trace_ids)
 
     assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
+    options.why_not("m", a_record(record_id="\ud800"), None, {})  # an id is what another program says
 
 
 def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_higher_one_does_too(

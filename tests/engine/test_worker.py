@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import threading
 
 import pytest
+from waiting import until
 
 from ragspan.engine import processor, scoring_engine
 
@@ -55,7 +57,7 @@ def test_what_waits_for_the_system_is_scored_once_that_has_room(
     fakes, make_engine, quick_restarts, monkeypatch, caplog, place, error, said
 ):
     def refuse(*_):
-        raise error
+        raise type(error)(*error.args)  # each has frames of its own, which keep nothing of the worker alive
 
     engine = make_engine(fakes.ConstantMetric(), judging="thread")
     with monkeypatch.context() as full:
@@ -67,3 +69,14 @@ def test_what_waits_for_the_system_is_scored_once_that_has_room(
     assert caplog.messages == [said]
     fakes.score(engine)
     assert engine.stats().finished == 3
+
+
+def test_an_error_of_a_task_that_nobody_waits_for_is_counted_and_shows_no_text(fakes, make_engine, caplog):
+    async def fail():
+        raise ValueError("secret")
+
+    engine = make_engine(fakes.CallingMetric(lambda _: asyncio.ensure_future(fail()) and None))
+    fakes.score(engine)
+    until(lambda: engine.stats().errors == {"worker": 1})
+
+    assert caplog.messages == ["the worker failed with ValueError"]

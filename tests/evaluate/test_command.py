@@ -59,7 +59,7 @@ def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
             "a gate failed: faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows",
         ),
         (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score"),
-        (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.5"], 1, "--min-scored is 50%"),
+        (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.45"], 1, "--min-scored is 45%"),
         (b"question,contexts,answer\nonly\n", ["faithfulness=0"], 1, "the judge scored nothing: unreadable 1"),
     ],
 )

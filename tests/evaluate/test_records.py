@@ -96,6 +96,9 @@ def test_contexts_may_be_in_several_columns():
         {"app_id": 1, "record_id": "a", "input": "q", "output": "r", "contexts": ["c"]},  # TruLens
         {"inputs.question": "q", "outputs.answer": "r", "outputs.contexts": ["c"], "reference.answer": "x"},
         {"inputs": '{"question": "q"}', "outputs": '{"answer": "r", "contexts": ["c"]}', "error": ""},  # LangSmith
+        *({name: "q", "contexts": "c", "answer": "r"} for name in ("query", "user_question", "user_query", "user_msg")),
+        *({name: "q", "context": "c", "answer": "r"} for name in ("user_message", "query_str", "q", "prompt")),
+        *({"question": "q", name: "c", "answer": "r"} for name in ("documents", "source_documents")),
     ],
 )
 def test_the_names_of_other_tools_are_recognized_and_told_in_a_line(row):

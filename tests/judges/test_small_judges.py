@@ -154,7 +154,8 @@ async def test_a_server_that_is_down_and_one_that_says_something_else_are_failur
 
     fake_openai.answer = lambda _: (200, {"predictions": [{"start": 0, "end": 3, "hallucination_score": 7}]})
     outcome = await Faithfulness(named("lettucedetect", path="")).score(record)
-    assert (outcome.error_type, outcome.outage) == ("InvalidResponse", True)
+    said = "the server's answer holds no spans with scores from 0 to 1"
+    assert outcome == MetricFailure(error_type="InvalidResponse", message=said, outage=True)
 
 
 def test_what_a_small_judge_cannot_answer_is_an_error_at_start(named):

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from ragspan.judges.judge_protocols import ContextRating
-from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization, JudgedContext
+from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 from ragspan.metrics.single_contexts import rank_order
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RetrievedContext
@@ -44,22 +43,6 @@ async def test_the_value_its_label_and_its_details(
 
     assert (score.value, score.label, score.details) == (value, label, details)
     assert len(judge.asked) == 1
-
-
-@pytest.mark.parametrize(("metric", "kind"), METRICS[:3])
-async def test_the_evidence_names_each_context_as_the_retriever_does(fixed_judge, answered, metric, kind):
-    contexts = [RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="b")]
-    made = {
-        RATED: [ContextRating(index=1, value=0), ContextRating(index=0, value=0.5, explanation="a part")],
-        USEFUL: [ContextRating(index=1, value=0), ContextRating(index=0, value=1, explanation="a part")],
-    }
-
-    score = await metric(fixed_judge(**{kind: made[kind]})).score(answered(contexts=contexts))
-
-    assert score.evidence == (
-        JudgedContext(index=0, id="doc-7", rank=2, value=1.0 if kind == USEFUL else 0.5, explanation="a part"),
-        JudgedContext(index=1, id=None, rank=None, value=0.0),
-    )
 
 
 IMPOSSIBLE = [(metric, RATED, [1, wrong]) for metric, _ in METRICS[:2] for wrong in (-0.1, 1.1, math.nan)]

@@ -64,7 +64,10 @@ def test_a_resumed_request_is_asked_what_the_interrupted_one_was():
 def searches_of_every_kind(program):
     """A search that reranks another one's result, a tool that is a search, and one that searches and asks a model."""
     outer = program.begins(SearchStep, "reranking search", inputs=QUESTION, span=SpanAnchor(trace_id=7, span_id=8))
-    scored = [Document(MOTOR, "m", {}), Document(PUMP, "p", {"relevance_score": 0.9, "source": "manual.pdf"})]
+    scored = [
+        Document(MOTOR, "m", {}),
+        Document(PUMP, "p", {"relevance_score": 0.9, "source": 7, "file_name": "manual.pdf"}),
+    ]
     program.takes(SearchStep, "search", scored, outer, inputs=QUESTION, metadata={"top_k": 4, "data_source_id": "shop"})
     program.tree.end(outer, program.now(), scored[1:])
     same = program.begins(SearchStep, "wrapping search", inputs=QUESTION)
@@ -314,3 +317,19 @@ def test_a_tool_that_nobody_names_is_no_search():
 
     assert record.retrievals == ()
     assert [call.name for call in record.tool_calls] == ["lookup"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("session_id", "session.id", "thread_id", "conversation_id", "langfuse_session_id", "gen_ai.conversation.id"),
+        *("sessionId", "threadId", "conversationId", "user_id", "user.id", "langfuse_user_id", "enduser.id", "userId"),
+    ],
+)
+def test_the_session_and_the_user_are_known_by_the_names_that_other_tools_give_them(name):
+    log = WrittenLog()
+    log.log.about["metadata"] = {name: 7}
+    log.says(ANSWER)
+    record = log.ends(ANSWER)
+
+    assert (record.session_id, record.user_id) == ((None, "7") if "user" in name.lower() else ("7", None))

@@ -193,7 +193,7 @@ CLAIMS = tuple(
         ("overlap", CLAIMS, "2 of 5 claims unsupported: sentences 2 and 4"),
         ("openai:m", CLAIMS, "2 of 5 claims unsupported: claims 2 and 4"),
         ("openai:m", [Vote(grounded=True), Vote(grounded=False)], "1 of 2 votes find the response grounded"),
-        ("openai:m", [Rating(value=0.25), Rating(value=1.0)], "ratings: 0.25 and 1"),
+        ("openai:m", [Rating(value=0.25), Rating(value=1.0), Rating(value=0.5)], "ratings: 0.25, 1 and 0.5"),
         (
             "m",
             [ContextRating(index=2, value=1), ContextRating(index=0, value=0.5), ContextRating(index=1, value=0)],

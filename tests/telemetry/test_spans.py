@@ -48,6 +48,26 @@ def test_the_ambient_span_of_the_thread_is_never_adopted(telemetry, make_record,
     assert telemetry.span("invoke_workflow rivers").context.trace_id != telemetry.span("ambient").context.trace_id
 
 
+@pytest.mark.parametrize(
+    ("of_answer", "of_step", "shown"),
+    [
+        ((10, 20), (5, 25), (10, 20)),
+        ((10, 20), (18, 12), (18, 18)),
+        ((0, 0), (5, 25), (5, 25)),
+        ((20, 10), (-5, 0), (0, 0)),
+    ],
+)
+def test_a_step_lies_within_the_answer_unless_its_times_are_not_known(
+    telemetry, make_record, answer, search, of_answer, of_step, shown
+):
+    step = replace(search, started_ns=of_step[0], ended_ns=of_step[1])
+    answer(telemetry.emitter(), make_record(started_ns=of_answer[0], ended_ns=of_answer[1], retrievals=(step,)))
+
+    span, whole = telemetry.span("retrieval search"), telemetry.span("invoke_workflow rivers")
+    assert (span.start_time, span.end_time) == shown
+    assert (whole.start_time, whole.end_time) == (of_answer[0], max(of_answer))
+
+
 @pytest.mark.parametrize("hidden", ["OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_OUTPUTS"])
 def test_an_errors_message_stays_where_either_side_is_hidden(monkeypatch, telemetry, make_record, answer, hidden):
     monkeypatch.setenv(hidden, "true")

@@ -105,8 +105,8 @@ def test_an_exception_names_no_address(server, call):
 
 
 @pytest.mark.parametrize("packing", [None, "gzip"])
-def test_a_reply_larger_than_its_bound_is_not_read_to_its_end(server, call, packing):
-    content = b"[" + b" " * (MAX_REPLY + 1)
+def test_a_reply_that_reaches_its_bound_is_not_read_to_its_end(server, call, packing):
+    content = b"[" + b" " * (MAX_REPLY - 1)
     body = gzip.compress(content) if packing else content
     server.raw_replies.append((200, {"Content-Encoding": packing} if packing else {}, body))
 

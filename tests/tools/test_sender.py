@@ -51,6 +51,8 @@ def wait_until(post_office, happened):
 
 
 def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_scored):
+    assert post_office.flush(0)
+    assert "ragspan-post" not in {thread.name for thread in threading.enumerate()}, "there is nothing to send"
     post_office.emit(make_scored(faithfulness=0.5, completeness=1.0))
 
     assert post_office.flush(PATIENCE)

@@ -42,7 +42,8 @@ def record_of(sink):
     records = [record for capture in sink.take() if (record := capture.to_record())]
     assert all(step.reply or each.status != "complete" for each in records for step in each.generations)
     return sorted(
-        repr((each.question, each.response, each.contexts and [c.text for c in each.contexts])) for each in records
+        repr((each.question, each.response, each.contexts and [c.text for c in each.contexts], len(each.generations)))
+        for each in records
     )
 
 

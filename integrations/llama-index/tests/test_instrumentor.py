@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 from captures import CollectingSink
-from li_programs import QUESTION, engine
+from li_programs import ANSWER, QUESTION, engine
 from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index_instrumentation import get_dispatcher
 
@@ -41,7 +41,10 @@ def test_a_handler_of_the_same_sink_goes_on_when_the_instrumentor_leaves(sink, i
     engine().query(QUESTION)
 
     assert questions(sink) == [QUESTION]
+    unread = engine(streaming=True).query(QUESTION)
     handler.detach()
+    assert (str(unread), sink.take()) == (ANSWER, []), "a stream goes on, and is not recorded"
+    assert not [one for one in get_dispatcher().event_handlers if type(one).__module__.startswith("ragspan")]
 
 
 def test_a_handler_stands_in_a_callback_manager_and_is_copied_and_pickled_with_it(sink, no_engine_yet):

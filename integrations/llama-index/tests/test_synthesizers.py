@@ -9,7 +9,7 @@ from captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, each_way, engine, found, ids, retriever
 from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
-from llama_index.core.base.response.schema import Response
+from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -73,11 +73,11 @@ def test_a_synthesizer_of_the_applications_own(captured):
         def _update_prompts(self, prompts):
             pass
 
-        def get_response(self, query_str, text_chunks, **kwargs):
+        def get_response(self, text_chunks, query_str, **kwargs):
             return f"{len(text_chunks)} passages"
 
         async def aget_response(self, query_str, text_chunks, **kwargs):
-            return self.get_response(query_str, text_chunks)
+            return self.get_response(text_chunks, query_str)
 
     Joining(llm=Settings.llm).synthesize(QUESTION, found("cello", "harp"))
 
@@ -102,13 +102,14 @@ def test_texts_of_nodes_given_to_a_synthesizer_without_the_nodes(captured):
     class Own(CustomQueryEngine):
         def custom_query(self, query_str):
             nodes = retriever("cello", "harp", "oboe").retrieve(query_str)
-            return CompactAndRefine().get_response(query_str, ["one text", nodes[2].text, nodes[0].text])
+            text = CompactAndRefine().get_response(query_str, ["one text", nodes[2].text, nodes[0].text])
+            return StreamingResponse(iter([text]), response_txt=text)  # as it is when somebody has read it
 
     Own().query(QUESTION)
 
-    contexts = captured.record().contexts
-    assert ids(contexts) == [None, "oboe", "cello"]
-    assert [context.rank for context in contexts] == [None, 2, 0]
+    record = captured.record()
+    assert (record.response, ids(record.contexts)) == (ANSWER, [None, "oboe", "cello"])
+    assert [context.rank for context in record.contexts] == [None, 2, 0]
 
 
 # What stands between the nodes and the prompt

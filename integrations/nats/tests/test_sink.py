@@ -17,6 +17,7 @@ from ragspan_nats import NatsSink
 from ragspan_nats.message import MESSAGE_ID
 
 DOCUMENTS = (RetrievedContext(text="Quibble", id="d1"),)
+RULES = "The office of the society stands in the old town of Bern, and it opens at nine."
 
 
 def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_sink):
@@ -32,7 +33,7 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
     assert sink.stats() == EngineStats(submitted=1, finished=1)
 
 
-@pytest.mark.parametrize("content", ["true", "false"])
+@pytest.mark.parametrize("content", ["true", "spans", "events"])
 def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink, monkeypatch, content):
     monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", content)
     times = {"started_ns": 1, "ended_ns": 2}
@@ -41,11 +42,21 @@ def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink,
     record = a_record(generations=(model,), rerankings=(ranking,))
     submit(make_sink(broker), record)
 
-    if content == "false":
+    if content == "events":
         bare = (replace(DOCUMENTS[0], text=""),)
         ranking = replace(ranking, query=None, given=bare, contexts=bare)
         record = replace(record, generations=(replace(model, prompt=()),), rerankings=(ranking,))
     assert stored_records(broker) == [record]
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("prompt", [RULES]), ("skip", [])])
+def test_evidence_is_taken_from_prompts_before_they_are_left_out(broker, make_sink, rule, kept):
+    prompt = (Message(role="user", text=f"{RULES}\nWhy?"),)
+    model = Generation(model="m", provider=None, prompt=prompt, started_ns=1, ended_ns=2)
+    submit(make_sink(broker, unknown_contexts=rule), a_record(contexts=None, generations=(model,)))
+
+    (stored,) = stored_records(broker)
+    assert [one.text for one in stored.background] == kept
 
 
 def test_a_record_that_is_submitted_twice_is_in_the_stream_once(broker, make_sink):

@@ -27,10 +27,11 @@ def published_by_default(broker, monkeypatch):
 
 def test_a_variable_is_enough(published_by_default, monkeypatch):
     monkeypatch.setenv("RAGSPAN_NATS_STREAM", "answers")
+    monkeypatch.setenv("RAGSPAN_EXIT_TIMEOUT", "3")
     with ragspan.capture(question="By hand?") as answer:
         answer.contexts, answer.response = PASSAGES, ANSWER
 
     sink = defaults.default_sink()
-    assert isinstance(sink, NatsSink)
+    assert (type(sink), sink.exit_timeout) == (NatsSink, 3.0)
     assert sink.flush(PATIENCE)
     assert [record.question for record in stored_records(published_by_default, "answers")] == ["By hand?"]

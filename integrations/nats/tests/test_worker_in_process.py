@@ -72,16 +72,16 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
     judge.hold_all()
     broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
     broker.publish(STREAM.records, b"no record")
-    publish(broker, a_record(1))
+    publish(broker, a_record(1), a_record(2))
     worker = run(judge)
-    until(lambda: worker.stats().dead_lettered and judge.asked, what="an end", patience=60)
-    assert worker.stats() == WorkerStats(ready=True, in_flight=1, dead_lettered={"invalid_record": 1})
-    assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 1)]
+    until(lambda: worker.stats().dead_lettered and len(judge.asked) == 2, what="an end", patience=60)
+    assert worker.stats() == WorkerStats(ready=True, in_flight=2, dead_lettered={"invalid_record": 1})
+    assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 2)]
     judge.release()
-    until(lambda: worker.stats().acknowledged == 1, what="the other end", patience=60)
+    until(lambda: worker.stats().acknowledged == 2, what="the other ends", patience=60)
 
     assert sorted(telemetry.measurements()["ragspan.fleet.deliveries"], key=str) == [
-        ({"ragspan.result": "acknowledged"}, 1),
+        ({"ragspan.result": "acknowledged"}, 2),
         ({"ragspan.result": "dead_lettered", "ragspan.reason": "invalid_record"}, 1),
     ]
 
@@ -136,7 +136,7 @@ def test_a_record_that_cannot_be_put_aside_stays_in_the_stream_of_records(run, b
     assert caplog.messages == [f"a record could not be put aside: {why}", "a record was nacked: not_dead_lettered"]
 
 
-def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(run, broker, judge):
+def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(run, broker, judge, caplog):
     judge.hold_all()
     publish(broker, a_record(1))
 
@@ -151,6 +151,7 @@ def test_the_broker_hears_of_a_record_in_work_and_no_more_of_one_that_is_done(ru
 
     said = broker.ask(listen)
     assert said == [b"+WPI"] * max(4, len(said) - 1) + [b"+ACK"]
+    assert caplog.messages == [], "requests for records have run out, as usual"
 
 
 def test_a_record_comes_again_later_each_time_up_to_ten_minutes():

@@ -96,13 +96,6 @@ MODEL = span(
 )
 
 
-def test_agent_with_search_and_model_is_an_answer() -> None:
-    record = only([AGENT, SEARCH, MODEL])
-
-    assert (record.question, record.response, record.name) == (QUESTION, ANSWER, "helpdesk")
-    assert texts(record) == [PASSAGES[0]]
-
-
 def test_messages_may_be_in_an_event() -> None:
     bare = span(3, 1, "chat")
     told = {"gen_ai.input.messages": json.dumps([ASKED]), "gen_ai.output.messages": json.dumps([SAID])}

@@ -28,9 +28,9 @@ PROMPT = "Answer the question from the handbook.\n\n{context}\n\nQuestion: {ques
 class Way(enum.Enum):
     """How the application calls its framework."""
 
-    CALL = "call"
-    AGENT = "agent"
-    CLOSED_EARLY = "stream, closed early"
+    CALL = enum.auto()
+    AGENT = enum.auto()
+    CLOSED_EARLY = enum.auto()  # of a stream
 
 
 class Asked(NamedTuple):

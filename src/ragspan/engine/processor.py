@@ -348,7 +348,7 @@ class BackgroundProcessor(ABC):
         idle = 0 if self._tasks else idle + 1
         self._is_ticking = idle < _IDLE_TICKS
         if self._is_ticking:
-            loop.call_later(_TICK, self._tick, loop, idle, context=self._context)
+            loop.call_later(_TICK, self._tick, loop, idle)
 
     def _ended(self, task: asyncio.Task[ScoredRecord | Dropped | None]) -> None:
         item = self._tasks.pop(task, None)

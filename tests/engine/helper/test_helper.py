@@ -38,7 +38,7 @@ def engine_of(fakes, obedient, make_engine):
 
 
 @pytest.mark.parametrize("judging", ["helper", "thread"])
-async def test_scores_are_the_same_wherever_they_are_computed(fakes, score_one, judging):
+async def test_scores_are_the_same_wherever_they_are_computed(fakes, score_one, caplog, judging):
     judge = OverlapJudge()
     metrics = [
         *(ContextAdherence(judge, polls=3), Completeness(judge, polls=3)),
@@ -53,6 +53,7 @@ async def test_scores_are_the_same_wherever_they_are_computed(fakes, score_one, 
     assert score_one(*metrics, record=record, judging=judging).outcomes == {
         metric.name: await metric.score(record) for metric in metrics
     }
+    assert caplog.messages == []  # it would say that there is no helper
 
 
 def test_a_record_reaches_it_with_all_that_can_be_read_there(fakes):
@@ -163,17 +164,19 @@ def test_where_no_helper_can_be_started_a_thread_computes_and_the_log_says_what_
     engine_of, explanations, monkeypatch, caplog, tmp_path, executable, reason
 ):
     if executable == "says nothing":
-        (tmp_path / "python").write_text("#!/bin/sh\nexit 7")
+        (tmp_path / "python").write_text(f"#!/bin/sh\necho started >> {tmp_path}/starts\nexit 7")
         (tmp_path / "python").chmod(0o755)
         executable = str(tmp_path / "python")
     monkeypatch.setattr("sys.executable", executable)
     monkeypatch.setattr("sys.exec_prefix", "/not/there")
     engine, emitter = engine_of()
 
-    assert explanations(engine, emitter, "tell_process") == {"tell_process": str(os.getpid())}
-    [line] = [line for line in caplog.messages if line.startswith("there is no helper process")]
+    for question in ("tell_process 1", "tell_process 2"):
+        assert explanations(engine, emitter, question)[question] == str(os.getpid())
+    [line] = [line for line in caplog.messages if line.startswith("there is no helper process: ")]
     assert reason in line
-    assert "the slowest responses (p99)" in line
+    assert line.endswith("the slowest responses (p99) may take many times as long")
+    assert executable == "/not/there/python" or (tmp_path / "starts").read_text() == "started\n"
 
 
 # Its life beside an application's

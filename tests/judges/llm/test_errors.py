@@ -53,4 +53,7 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
     ids=["message", "keys", "words", "prompt", "long", "page"],
 )
 def test_a_providers_words_are_shown_without_keys_and_prompt(error, shown):
-    assert redacted_message(error, PROMPT, secrets=[None, "", "m", "four", "five5", "internal-token-42"]) == shown
+    assert (
+        redacted_message(error, PROMPT, secrets=[None, "", "m", "four", "five5", "internal-token-42", "token-42"])
+        == shown
+    )

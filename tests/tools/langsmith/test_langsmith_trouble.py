@@ -24,7 +24,7 @@ def test_a_server_that_refuses_a_known_id_has_its_feedback_changed(server, deliv
     assert (feedback["score"], feedback["value"], feedback["comment"]) == (0.75, "pass", None)
 
 
-def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(server, make_writer, make_scored):
+def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(server, make_writer, make_scored, caplog):
     writer = make_writer()
     writer.emit(make_scored({"early": Score(value=0.5)}, span=OTHER))
     writer.emit(make_scored({"here": Score(value=0.5)}))
@@ -33,10 +33,10 @@ def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(serve
     assert writer.flush(0) is False
     server.runs.add("00000000-0000-0000-0000-0000000000b3")
     assert writer.flush(PATIENCE)
-    assert set(server.scores) == {"early", "here"}
+    assert (set(server.scores), caplog.messages) == ({"early", "here"}, [])
 
 
-def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_scored):
+def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_scored, caplog):
     project_id = server.projects.pop("support")
     writer = make_writer(project="support")
     writer.emit(make_scored(record_id="record-1"))
@@ -50,3 +50,4 @@ def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_sc
     assert writer.flush(PATIENCE)
     assert len([request for request in server.requests if request.path == "/sessions"]) == looked_up
     assert {feedback["session_id"] for feedback in server.feedback.values()} == {project_id}
+    assert caplog.messages == []

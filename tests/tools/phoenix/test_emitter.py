@@ -18,7 +18,7 @@ class TestTrouble(WriterLaw):
     pass
 
 
-def test_what_phoenix_does_not_have_yet_waits_and_delays_no_other(phoenix, make_writer, make_scored):
+def test_what_phoenix_does_not_have_yet_waits_and_delays_no_other(phoenix, make_writer, make_scored, caplog):
     writer = make_writer()
     writer.emit(make_scored({"early": Score(value=0.5)}, span=OTHER))
     writer.emit(make_scored({"here": Score(value=0.5)}))
@@ -27,7 +27,7 @@ def test_what_phoenix_does_not_have_yet_waits_and_delays_no_other(phoenix, make_
     assert writer.flush(0) is False
     phoenix.add_span(OTHER)
     assert writer.flush(PATIENCE)
-    assert set(phoenix.scores) == {"early", "here"}
+    assert (set(phoenix.scores), caplog.messages) == ({"early", "here"}, [])
 
 
 def test_what_is_left_at_the_end_is_left_with_phoenix_until_its_span_comes(phoenix, make_writer, make_scored):

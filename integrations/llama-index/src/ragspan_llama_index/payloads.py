@@ -163,7 +163,7 @@ def _start_of_call(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
     if event is None:
         return None, facts.name
     taken = {name: _asked(value, log) for name, value in event_fields(event).items() if value is not None}
-    if "user_msg" not in taken and "chat_history" in taken:  # a conversation is the question
+    if "chat_history" in taken:  # a conversation is the question
         taken["messages"] = taken.pop("chat_history")
     return taken, facts.name
 

@@ -182,7 +182,7 @@ class Publishing:
         self._connection: BrokerConnection | None = None
         self._backoff = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._last_refusal: DropReason = "broker_unavailable"
-        self._shows_texts = ContentPolicy().allows("spans")
+        self._shows_texts = ContentPolicy().allows()
         self._keeper: asyncio.Task[None] | None = None
 
     async def process(self, item: Item) -> Dropped | None:

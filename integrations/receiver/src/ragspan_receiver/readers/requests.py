@@ -55,7 +55,7 @@ def requests_in(
     for root in whole:
         yield _below([root], inside), None
     for group in bare.values():
-        roots, paths = zip(*group, strict=True)
+        roots, paths = [root for root, _ in group], [path for _, path in group]
         shared = [span_id for span_id in paths[0] if all(span_id in path for path in paths)]
         yield _below(roots, inside), by_id.get(shared[0], roots[0].span) if len(group) > 1 else None
 

@@ -21,8 +21,6 @@ from ragspan_receiver.stored import WHOLE_TRACE, answers_in
 
 _AT_ONCE = 50  # traces
 _PATIENCE = 60.0  # seconds: their spans are many
-_PREFIX = "tr-"
-"""What MLflow puts before a trace's id; ids of traces that did not come by OpenTelemetry are something else."""
 _JSON = (dict, list)
 
 
