@@ -28,7 +28,9 @@ thread.start()
 
 
 def test_an_engine_that_another_thread_made_lets_sigterm_wait(start, judge, scores):
-    program = start('main_is_in = {"<module>"}' + LATE + "\nwhile True: time.sleep(0.05)")
+    until_set = "while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL: time.sleep(0.01)"  # by the main thread, once it wakes
+    late = LATE.replace("wait_for_test()", f"wait_for_test()\n    {until_set}")
+    program = start('main_is_in = {"<module>"}' + late + "\nwhile True: time.sleep(0.05)")
     judge.wait_until_asked(1)
     program.let_go_on()
     judge.wait_until_asked(1)

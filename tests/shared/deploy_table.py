@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
 WAYS = {
     "configure": ("`configure()` in the application", ()),
     "run": ("`ragspan run`", ("-m", "ragspan.cli", "run")),
-    "instrument": ("`opentelemetry-instrument`", ()),
+    "instrument": ("[`opentelemetry-instrument`](tracing-tools.md)", ()),
 }
 """How ragspan gets in: the page's words for it, and what stands before the command."""
 
@@ -190,13 +190,13 @@ OTHERS = (
     ),
     Other(
         name="a fork that ends by `os._exit`, such as a job of RQ",
-        needs="`engine.flush(timeout=10)` at the end of each job",
+        needs="`ragspan.default_engine().flush(timeout=10)` at the end of each job",
         test="test_exits.py::test_parent_and_child_each_finish_their_own",
         outcome="kept; lost without the flush",
     ),
     Other(
         name="a program that replaces itself by `os.execv`, as reloaders do",
-        needs="`engine.flush(timeout=10)` before",
+        needs="the same before",
         test="test_exits.py::test_a_program_that_replaces_itself_keeps_what_it_has_flushed",
         outcome="kept; lost without the flush",
     ),

@@ -61,7 +61,8 @@ def test_nothing_was_found(captured, model, way):
 # The rest of the record
 
 
-def test_tags_of_the_application_are_with_the_record(captured):
+def test_tags_of_the_application_are_with_the_record(new_captures):
+    captured = new_captures()
     with instrument_tags({"tenant": "orchestra"}):
         engine().query(QUESTION)
     with instrument_tags({"tenant": "orchestra", "floor": 2, "row": 3}):

@@ -31,8 +31,6 @@ def no_records():
         "cut off": (gzip.compress(good)[:-20], GZIP),
         "a bomb": (bomb, GZIP),
         "small lists in a small message": packed(small_lists(10_000_000)),
-        "too many contexts": packed(altered(contexts=[{"text": "c"}] * 10_001)),
-        "too many searches": packed(altered(retrievals=[search()] * 1_001)),
         "more than anybody reads": packed(altered(response="x" * 5_000_000)),
         "a score that is no number": (altered(contexts=[{"text": "c", "score": float("nan")}]), None),
         "a mark of its order of bytes": (b"\xef\xbb\xbf" + good, None),
@@ -73,10 +71,6 @@ def send_raw(broker, frames):
 
 def packed(payload):
     return gzip.compress(payload), GZIP
-
-
-def search(**changes):
-    return {"name": "search", "query": None, "started_ns": 1, "ended_ns": 2} | changes
 
 
 def altered(**changes):

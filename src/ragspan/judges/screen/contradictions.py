@@ -21,6 +21,8 @@ _ALIKE, _MOST_ALIKE = 0.5, 0.7
 _DENIED, _LONGEST, _REACH = 2, 10, 8
 """Words behind a negation that it is about, content words of a claim whose roles are looked at, and words beside "before" that are."""
 _PIVOTS = {"before": "before after then >", "after": "after before then <", "than": "than", "to": "to"}
+_SOFT = frozenset({"against", "instead", "otherwise", "waiv", "exempt"})
+"""Words that may deny, if the side without a negation alone has them: "advise against", "is waived"; "only" does at the beginning."""
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(
@@ -62,10 +64,13 @@ def find_opposition(claim: Claim) -> Finding | None:
         best = max(matches, key=lambda match: match[:2])
         if not (best.disagrees and best.is_clear) or best.share < (enough if best.opposed else enough + _SURER):
             continue
-        is_only = "only" in claim.facts.keys[:1] + best.near.facts.keys[:1]  # "Only parcels up to 20 kg"
+        keys = [claim.facts.keys, best.near.facts.keys]
+        plain, denying = reversed(keys) if clause.negations else keys
+        limits = [key for side in keys for key in side[: len(side) if "unless" in denying else 1]]
+        is_soft = "only" in limits or not _SOFT.isdisjoint(set(plain).difference(denying))
         if any(one.negations and one.own & best.clause.own - clause.own for one in claim.facts.clauses):
             continue  # another clause denies the same: "except for sale items, which cannot be returned"
-        if (is_only and not best.opposed) or any(  # another clause that fits as well agrees
+        if (is_soft and not best.opposed) or any(  # another clause that fits as well agrees
             not match.disagrees
             and (match.score >= best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
             for match in matches
@@ -162,7 +167,7 @@ def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
         written, before, after = facts.words[at], keys[at - 1], "".join(keys[at + 1 : at + 2])
         follows = before in auxiliaries or before in content
         has_form = written.endswith("s") or before in auxiliaries - _BEING
-        follows = follows and (after in _DETERMINERS or (has_form and after in content))
+        follows = follows and at not in facts.pauses and (after in _DETERMINERS or (has_form and after in content))
         is_verb = (is_past(written) or follows) and before not in _DETERMINERS - {"to"} and after not in auxiliaries
         if written[0].isupper() or not is_verb:
             continue
@@ -171,7 +176,7 @@ def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
         being = (word.lower().removesuffix("n't") for word in facts.words[max(0, at - 3) : at])
         if is_past(written) and (after == "by" or not _BEING.isdisjoint(being)):
             by = next((place for place in range(at + 1, clause.end) if keys[place] == "by"), clause.end)
-            agent, patient = _until_ending(facts, by + 1, clause.end), agent
+            agent, patient = _until_ending(facts, by + 1, clause.end), agent or clause.inherited
         if agent:
             capitals = [(place, facts.words[place][0].isupper()) for place, key in enumerate(keys) if key in agent]
             named = any(place and capital for place, capital in capitals) or all(capital for _, capital in capitals)

@@ -27,6 +27,8 @@ _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
 _ANSWERED = re.compile(r"\w+[.!] +(?!\d)")
 _ABOUT = word_set("about around almost nearly approximately roughly circa ca some")
+_BOUNDS, _ROUND = word_set("over than under above below just exceeding"), "00"
+"""Words before a number that is not the amount itself: of any number, and of a round one."""
 _FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
@@ -53,6 +55,7 @@ class EnglishWords:
         """Words of denial, exception and duty, which are compared by what they do and are not content; forms of "be", "can" and the like."""
         self.turns, self.months, self.weekdays = sets["turns"], sets["months"], sets["weekdays"]
         """Words that begin a clause: "but", "if"; names of months and days."""
+        self.common_names = self.weekdays | sets["feasts"]
         self.breaks = self.turns | {"and", "or"} | self.exceptions
         self.may_deny = self.negations | self.exceptions | _keys(_REFUSING) | {"free", "exclud"}  # nothing else denies
         self.dated = self.months | self.weekdays | {"one", "may"}  # words that may be a number or a date
@@ -131,7 +134,7 @@ class Facts:
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         keys = sentence.keys[skipped:_MOST_WORDS]
         self.keys = keys if _FORMS.keys().isdisjoint(keys) else tuple(map(compared, keys, (*keys[1:], "")))
-        is_double = "without" in self.keys and not {"not", "no", "never"}.isdisjoint(self.keys)  # "not without"
+        is_double = not {"without", "unless"}.isdisjoint(self.keys) and not {"not", "no", "never"}.isdisjoint(self.keys)
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before
 
@@ -152,6 +155,8 @@ class Facts:
                     whole = last.value * (quantity.size if is_half else 1) + quantity.value
                     text = " ".join(self.words[last.at : quantity.end])
                     quantity = quantity._replace(at=last.at, text=text, value=whole)
+            if quantity is not None and found and not (quantity.kind or quantity.nouns or found[-1].kind):
+                quantity = quantity._replace(nouns=found[-1].nouns)  # "adults 20 items, children 30"
             found += [] if quantity is None else [quantity]
         return tuple(found)
 
@@ -236,7 +241,8 @@ class Facts:
         if not is_number(word) and (word != "one" or not is_counted):
             return None
         raw = "1" if word == "one" else word
-        about = not _ABOUT.isdisjoint(map(str.lower, self.words[max(0, at - 2) : at]))
+        said = {word.lower() for word in self.words[max(0, at - 2) : at]}
+        about = not _ABOUT.isdisjoint(said) or (raw.endswith(_ROUND) and not _BOUNDS.isdisjoint(said))
         value, end, size = float(raw) if _PLAIN_NUMBER.fullmatch(raw) else -1.0, at + 1, 1.0
         while self._key(end) in known.scales and self.words[end].isalpha():
             value, end = value * known.scales[self._key(end)], end + 1

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import groupby
 from typing import Final
 
-from ragspan.judges.screen.claims import Claim, Finding, Response
+from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
-from ragspan.text.keys import content_of, is_content, is_negation, is_number, key
+from ragspan.text.keys import content_of, is_negation, is_number, key
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
 from ragspan.turns import with_turns
 
-_COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
-"""Letters of initials that need not be there, as "TV", and of those that stand for a name."""
 _NEAREST = 2
 _ROOT = 4  # letters at the beginning of a word that inflection mostly keeps
 _ENOUGH = 0.75  # the share of a claim's words that a context sentence has to hold before a denial counts
 YES: Final = word_set("yes yeah ja oui sí si sì sim ano tak da да так evet 是 はい 네")
 _REASONS = frozenset({"since", "because", "only"})
+_SOFT = word_set(
+    "kostenlos kostenfrei gratis gratuit gratuite gratuits gratuita gratuito außer sauf salvo excepto tenzij"
+)
+"""Words that may deny or except, if one side alone has them."""
 _AROUND = 3  # words before and after a denial that it may deny
 
 
@@ -49,7 +51,7 @@ def _find_address(claim: Claim) -> Finding | None:
 
 
 def _find_name(claim: Claim) -> Finding | None:
-    """A name of which no part stands in a context or the question, nor its initials."""
+    """A name of which no part stands in a context or the question, but for words that anybody may say."""
     if claim.response.language.capitalises_nouns or not any(claim.words[at][0].isupper() for at in claim.missing):
         return None
     capital = [word[0].isupper() and key in claim.content for word, key in zip(claim.words, claim.keys, strict=True)]
@@ -59,32 +61,19 @@ def _find_name(claim: Claim) -> Finding | None:
         if not is_name or not places[-1] or not all(claim.keys[place] in claim.absent for place in places):
             continue
         # What begins a sentence or follows a colon, a bracket or a mark of a list may be any word.
-        if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", claim.sentence.text) and not is_known(words, claim):
+        is_inside = re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", claim.sentence.text)
+        if is_inside and not all(_is_common(word, claim) for word in words):
             return Finding(kind="name", response=" ".join(words), place=next(iter(claim.closest), None))
     return None
 
 
-def is_known(name: Sequence[str], claim: Claim) -> bool:
-    """Whether contexts have a name's initials, or they or the claim words in a row with the initials that it is."""
-    if all(_is_common(word, claim.response) for word in name):
+def _is_common(word: str, claim: Claim) -> bool:
+    """Whether a word with a capital is hardly a name that has to be there: "HTTP", "Monday", or "Korean" beside "Korea"."""
+    response, root = claim.response, word[:_ROOT].lower()
+    known = response.language.key(word)
+    if known in english().months and claim.index[word[:3].lower()]:  # "Mar", which may be another word
         return True
-    if len(name) > 1:
-        return bool(claim.index["".join(word[0] for word in name).lower()])
-    if claim.keys[claim.words.index(name[0])] in english().months:
-        return bool(claim.index[name[0][:3].lower()])  # "Mar", which may be another word
-    word = name[0].rstrip("s")
-    if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
-        return False
-    rows = [claim.keys, *claim.index.sentences]
-    return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in with_turns(rows))
-
-
-def _is_common(word: str, response: Response) -> bool:
-    """Whether a word with a capital is hardly a name that has to be there: "TV", "Monday", or "Korean" beside "Korea"."""
-    if word.isupper() and len(word) <= _COMMON_INITIALS:
-        return True
-    known, root = response.language.key(word), word[:_ROOT].lower()
-    if known in english().weekdays or known in english().units:
+    if word.rstrip("s").isupper() or known in english().common_names or known in english().units:
         return True
     return any(key.startswith(root) for keys in with_turns(response.index.sentences) for key in keys)
 
@@ -100,10 +89,10 @@ def find_yes_beside_no(claim: Claim) -> Finding | None:
     about = asked | claim.content
     for place in claim.index.closest(about, _NEAREST):
         text, content = claim.index.texts[place], frozenset(claim.index.sentences[place])
-        keys = read_sentence(text, claim.response.language).keys
-        denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
+        is_about = not asked.isdisjoint(content) and 2 * len(content & about) >= len(content)
         # A reason of its own, as in "Yes, since 60 is above the limit", is not what the sentence denies.
-        if denies and not asked.isdisjoint(content) and _REASONS.isdisjoint(claim.keys):
+        denies = is_about and _denies(read_sentence(text, claim.response.language), about)
+        if denies and _REASONS.isdisjoint(claim.keys):
             return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
     return None
 
@@ -126,12 +115,21 @@ def _find_denial_in_other_language(claim: Claim) -> Finding | None:
 
 def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:
     """Whether one of them denies something near which it has a word of the other, and the other denies nothing."""
-    denied, kept = ([at for at, key in enumerate(side.keys) if is_negation(key)] for side in (claim, sentence))
-    theirs = content_of(sentence.keys)
-    if bool(denied) == bool(kept):
+    ours, theirs = ({word.lower() for word in side.words} for side in (claim.sentence, sentence))
+    denied, kept = (any(map(is_negation, side.keys)) for side in (claim, sentence))
+    if denied == kept or not _SOFT.isdisjoint(ours ^ theirs):
         return False
-    denying, places, other = (claim.keys, denied, theirs) if denied else (sentence.keys, kept, claim.content)
-    return any(not other.isdisjoint(denying[max(0, at - _AROUND) : at + _AROUND + 1]) for at in places)
+    return _denies(claim.sentence, content_of(sentence.keys)) if denied else _denies(sentence, claim.content)
+
+
+def _denies(sentence: Sentence, words: frozenset[str]) -> bool:
+    """Whether a sentence denies something, with one of some words around the denial and no pause between them."""
+    ends = [0, *sentence.pauses, len(sentence.keys)]
+    for at in (at for at, word in enumerate(sentence.keys) if is_negation(word)):
+        start, end = max(end for end in ends if end <= at), min(end for end in ends if end > at)
+        if not words.isdisjoint(sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]):
+            return True
+    return False
 
 
 FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
