@@ -31,6 +31,9 @@ def pytest_configure_node(node):
 
 
 MINE = pytest.StashKey()
+LONGER = {"docs": 8, "doctor": 5, "evaluate": 3, "langchain": 2, "llama-index": 2, "nats": 3, "tools": 3}
+LONGER |= {"benchmarks": 0, "environments": 0}  # which are slow, and run elsewhere
+"""How many times longer the tests of a folder take than others of their size: they wait for servers and processes."""
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -44,9 +47,11 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def part_of(config, number, count):
-    """The files of one worker and the folders above them: neighbours in the tree, which import the same, and as many bytes for each."""
+    """The files of one worker and the folders above them: neighbours in the tree, which import the same, and as much time for each."""
     files = sorted(path for root in config.getini("testpaths") for path in (config.rootpath / root).rglob("test_*.py"))
-    ends = list(accumulate(path.stat().st_size for path in files))
+    folders = [path.relative_to(config.rootpath).parts for path in files]
+    longer = [next((LONGER[name] for name in names if name in LONGER), 1) for names in folders]
+    ends = list(accumulate(path.stat().st_size * times for path, times in zip(files, longer, strict=True)))
     part = [path for path, end in zip(files, ends, strict=True) if (end - 1) * count // ends[-1] == number]
     return {*part, *(parent for path in part for parent in path.parents)}
 
