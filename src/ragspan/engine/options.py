@@ -98,7 +98,7 @@ class Options(ProcessorOptions):
         if when is not None and not when.chooses(metric, facts):
             return NOT_MET
         rate = self.sample_rate if when is None else when.rates.get(metric, self.sample_rate)
-        return None if rate == 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
+        return None if draw(identity_of(record, span)) < rate else NOT_SAMPLED
 
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:

@@ -16,7 +16,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.telemetry import semconv
-from ragspan.telemetry.providers import is_read, meter_of
+from ragspan.telemetry.providers import meter_of
 from ragspan.telemetry.values import AttributeValue, clean_name, encodable, error_type
 from ragspan.usage import Usage
 
@@ -57,9 +57,7 @@ class SelfMetrics:
                 return
 
     def ended(self, metric: str, outcome: Outcome) -> None:
-        """Count the outcome of one metric for one record, where somebody reads that."""
-        if not is_read(self.provider()):
-            return
+        """Count the outcome of one metric for one record."""
         match outcome:
             case NotApplicable():
                 result, reason = "not_applicable", clean_name(outcome.reason)
@@ -74,9 +72,7 @@ class SelfMetrics:
             self._causes.add(1, encodable({**dict([about]), semconv.JUDGE: outcome.judge, **cause}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
-        """Count the time, tokens and cost of one metric for one record, where somebody reads that."""
-        if not is_read(self.provider()):
-            return
+        """Count the time, tokens and cost of one metric for one record."""
         attributes = _attributes((semconv.GEN_AI_EVALUATION_NAME, clean_name(metric)), (semconv.JUDGE, judge))
         self._duration.record(seconds, attributes)
         if usage is None:

@@ -301,8 +301,8 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
             lines = prompt.split("\n") if has_documents else ()  # Python writes a list of documents into one
             lists = [line[line.find("Document(") : line.rfind("]")] for line in lines if "Document(" in line]
-            own = (text for text in (*filter(None, lists), *texts) if text not in found and _spans(prompt, text))
-            filled.setdefault(prompt, []).extend(own)
+            written = (text for text in (*filter(None, lists), *texts) if text not in found and _spans(prompt, text))
+            filled.setdefault(prompt, []).extend(written)
     return filled
 
 

@@ -221,7 +221,8 @@ class _AnswerSpan:
         self._signal(scored)
 
     def abandon(self) -> None:
-        if (span := self.emitter.unfinished.pop(self, None)) is not None:
+        span = self.emitter.unfinished.pop(self, None)
+        if span is not None:
             self._end(span)
 
     def _end(self, span: Span) -> None:

@@ -22,7 +22,7 @@ _DENIED, _LONGEST, _REACH = 2, 10, 8
 """Words behind a negation that it is about, content words of a claim whose roles are looked at, and words beside "before" that are."""
 _PIVOTS = {"before": "before after then >", "after": "after before then <", "than": "than", "to": "to"}
 _SOFT = frozenset({"against", "instead", "otherwise", "waiv", "exempt"})
-"""Words that may deny, if the side without a negation alone has them: "advise against", "is waived"; "only" does at the beginning."""
+"""Words that may deny, if the side without a negation alone has them: "advise against"; "only" does as the first word, or beside "not ... unless"."""
 _BEING = word_set("is are was were be been being get gets got")
 _DETERMINERS = word_set("the a an its his her their this these all some to")
 _ENDING = word_set(

@@ -28,7 +28,7 @@ _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
 _ANSWERED = re.compile(r"\w+[.!] +(?!\d)")
 _ABOUT = word_set("about around almost nearly approximately roughly circa ca some")
 _BOUNDS, _ROUND = word_set("over than under above below just exceeding"), "00"
-"""Words before a number that is not the amount itself: of any number, and of a round one."""
+"""Words before a bound, as in "more than 6,000", which is near the amount if it is round, and how a round number ends."""
 _FAHRENHEIT, _FREEZING = frozenset({"f", "fahrenheit"}), 32
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _CURRENCIES = frozenset("$€£")
