@@ -60,20 +60,20 @@ class SelfMetrics:
         """Count the outcome of one metric for one record."""
         match outcome:
             case NotApplicable():
-                result, reason = "not_applicable", clean_name(outcome.reason)
+                result, reason = "not_applicable", outcome.reason
             case MetricFailure():
                 result, reason = "failed", error_type(outcome.error_type)
             case Score():  # the reason says why a fallback judge gave the score
                 result, reason = "scored", outcome.fallback or ""
-        about = semconv.GEN_AI_EVALUATION_NAME, clean_name(metric)
-        self._outcomes.add(1, _attributes(about, (semconv.RESULT, result), (semconv.REASON, reason or None)))
+        about = semconv.GEN_AI_EVALUATION_NAME, metric
+        self._outcomes.add(1, _attributes(about, (semconv.RESULT, result), (semconv.REASON, reason)))
         if isinstance(outcome, Score) and outcome.causes:
             cause = {semconv.CAUSE_KIND: outcome.cause, semconv.STEP: outcome.losing_step}
-            self._causes.add(1, encodable({**dict([about]), semconv.JUDGE: outcome.judge, **cause}))
+            self._causes.add(1, encodable({**_attributes(about), semconv.JUDGE: outcome.judge, **cause}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count the time, tokens and cost of one metric for one record."""
-        attributes = _attributes((semconv.GEN_AI_EVALUATION_NAME, clean_name(metric)), (semconv.JUDGE, judge))
+        attributes = _attributes((semconv.GEN_AI_EVALUATION_NAME, metric), (semconv.JUDGE, judge))
         self._duration.record(seconds, attributes)
         if usage is None:
             return
@@ -88,7 +88,7 @@ class SelfMetrics:
 
 @lru_cache(maxsize=256)  # few metrics, judges and reasons
 def _attributes(*known: tuple[str, str | None]) -> dict[str, AttributeValue]:
-    return encodable(dict(known))
+    return {name: clean_name(value) for name, value in known if value}
 
 
 _engines: weakref.WeakValueDictionary[str, SelfMetrics] = weakref.WeakValueDictionary()

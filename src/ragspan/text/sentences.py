@@ -74,20 +74,16 @@ class SentenceReader(dict[str, str]):
 
     def sentence(self, text: str) -> Sentence:
         """A `readable` text that is one sentence, with its words."""
-        pauses: dict[int, str] = {}
-        chunks, at = self._in_one_form(text).split(), 0
-        read = list(map(self._words.get, chunks))
-        if not all(read):
-            read = [one or self._with_words(chunk) for one, chunk in zip(read, chunks, strict=True)]
-        words, keys, marks = zip(*read, strict=True) if read else ((), (), ())
-        for said, mark in zip(words, marks, strict=True) if any(marks) else ():
-            before, after = mark or ("", "")
-            if before and at:
-                pauses[at] = before
-            at += len(said)
-            if after:
-                pauses[at] = after
-        return Sentence(text, tuple(chain.from_iterable(words)), tuple(chain.from_iterable(keys)), pauses)
+        words, keys, pauses = list[str](), list[str](), dict[int, str]()
+        for chunk in self._in_one_form(text).split():
+            said, compared, marks = self._words.get(chunk) or self._with_words(chunk)
+            if marks and marks[0] and words:
+                pauses[len(words)] = marks[0]
+            words += said
+            keys += compared
+            if marks and marks[1]:
+                pauses[len(words)] = marks[1]
+        return Sentence(text, tuple(words), tuple(keys), pauses)
 
     def _in_one_form(self, text: str) -> str:
         """The text with each amount as one chunk."""

@@ -47,13 +47,15 @@ class Analysis:
         self.languages = languages_of(self._stated, texts, question)
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
-        self.question = frozenset(read_sentence(readable(question), self.language).keys)
+        self.asked = content_of(read_sentence(readable(question), self.language).keys)
+        """The content words of the question."""
         self.index = Index([read_context(text, self.languages.contexts) for text in texts], self.documents)
-        said = self.question.union(*[claim.keys for claim in self._claims])
+        self._said = content_of(chain.from_iterable(claim.keys for claim in self._claims))
+        sought = self.asked | self._said
         opposites = english().opposites if self.language.code == "en" else {}
-        self.index.look_up(said.union(*[opposites[word] for word in opposites.keys() & said]))
+        self.index.look_up(sought.union(*[opposites[word] for word in opposites.keys() & sought]))
         self._declines = declines(response)
-        self.declines_rightly = self._declines and is_unrelated(content_of(self.question), self.index)
+        self.declines_rightly = self._declines and is_unrelated(self.asked, self.index)
         """Whether the response declines, and the contexts are about something else."""
 
     @property
@@ -117,7 +119,7 @@ class Analysis:
     def words(self) -> frozenset[str]:
         """The content words of the response's claims; raises a `JudgeError` (`language`) if contexts cannot hold them."""
         _require_comparable(self.languages)
-        return content_of(chain.from_iterable(claim.keys for claim in self._claims))
+        return self._said
 
     @Lazy
     def shared(self) -> list[float]:
@@ -143,7 +145,7 @@ class Analysis:
             return [Grade(sentence=claim.text, score=1.0, declines_rightly=True) for claim in claims]
         self.require_comparable()
         _require_comparable(self.languages)
-        response = Response(self.index, self.question, self.language, len(claims))
+        response = Response(self.index, self.asked, self.language, len(claims))
         affirms = not YES.isdisjoint(one.lower() for one in self.language.tokens(self._stated[:20])[:1])
         return [grade(claim, response, affirms=affirms and not at) for at, claim in enumerate(claims)]
 

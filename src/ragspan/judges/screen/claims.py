@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ragspan.judges.screen.contexts import BEST, Index, Near
 from ragspan.judges.screen.facts import Facts, english, same
 from ragspan.judges.screen.flags import Flag, clear_flags
-from ragspan.text.keys import content_of, is_number, key
+from ragspan.text.keys import is_number, key
 from ragspan.text.languages import Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
@@ -38,13 +38,12 @@ class Finding(NamedTuple):
 class Response:
     """What the claims of one response are compared with. A word of the question does not count as an invention."""
 
-    def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
-        self.index, self.question, self.language = index, question, language
+    def __init__(self, index: Index, asked: frozenset[str], language: Language, claims: int) -> None:
+        self.index, self.asked, self.language = index, asked, language
         self.is_english = language.code == "en"
         self.lone = claims <= _FEW_CLAIMS  # it is a sentence or two
         self.enough = _ENOUGH if self.lone else _MOST
-        self.asked = content_of(question)
-        self.excused = language.neutral_keys | question
+        self.excused = language.neutral_keys | asked
         self.before: tuple[str, ...] = ()  # the keys of the claim before, from which a number may follow
 
     @Lazy

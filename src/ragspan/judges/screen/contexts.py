@@ -44,6 +44,11 @@ class Context:
         # Tuples of plain values cost the garbage collector nothing.
         self.texts, self.keys = tuple([text for text, _ in read]), tuple([keys for _, keys in read])
         """Its sentences with content, as they are written, and the keys of the content words of each, in order."""
+        self.places: dict[str, int] = {}  # for each key its sentences, as bits
+        for at, keys in enumerate(with_turns(self.keys)):
+            bit = 1 << at
+            for key in keys:
+                self.places[key] = self.places.get(key, 0) | bit
 
     def facts(self, index: int) -> Facts:
         """A sentence of English taken apart, which is kept as long as the context is."""
@@ -109,12 +114,11 @@ class Index(dict[str, int]):
         """Find many words at once: each time, all contexts are gone through."""
         found = dict.fromkeys(words, 0)
         sought = frozenset(found)
-        for first, context, held in zip(self._firsts, self.contexts, self.held, strict=True):
-            for at, here in enumerate(map(sought.intersection, with_turns(context.keys)), first):
-                held.update(here)
-                bit = 1 << at
-                for word in here:
-                    found[word] |= bit
+        for first, context, held in zip(self._firsts, with_turns(self.contexts), self.held, strict=True):
+            here = sought.intersection(context.places)
+            held |= here
+            for word in here:
+                found[word] |= context.places[word] << first
         self.update(found)
 
     def context_at(self, place: int) -> int:

@@ -104,8 +104,8 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     missing = [keys[at] for at in claim.missing]
     is_own = 2 * (held + sum(key in claim.restated for key in missing)) >= len(said)
     for key in missing:
-        held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.question)
-    unsure = unsure or (ASKED if not is_own and 2 * held >= len(said) and response.question & {*missing} else None)
+        held += 1.0 if key in language.neutral_keys or key in claim.restated else 0.5 * (key in response.asked)
+    unsure = unsure or (ASKED if not is_own and 2 * held >= len(said) and response.asked & {*missing} else None)
     gaps = groupby(said if absent else (), claim.absent.__contains__)
     gap = max((len(list(run)) for is_absent, run in gaps if is_absent), default=0)
     window = held / len(said)

@@ -14,7 +14,6 @@ from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_sha
 from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
-from ragspan.text.keys import content_of
 
 _NOT_THERE, _SURE = 0.5, 0.6
 """Below the one a claim stands in no document; from the other on a document supports one that the contexts do not."""
@@ -65,8 +64,8 @@ class OverlapJudge:
         if analysis.declines_rightly:
             return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
         analysis.require_comparable()
-        value, left_out = rate_coverage(analysis.words, analysis.index, analysis.question, analysis.grounding)
-        is_known = left_out and not is_unrelated(content_of(analysis.question), analysis.index)
+        value, left_out = rate_coverage(analysis.words, analysis.index, analysis.asked, analysis.grounding)
+        is_known = left_out and not is_unrelated(analysis.asked, analysis.index)
         explanation = f"The response leaves out what the contexts say here: {quoted(left_out)}." if is_known else None
         return [Rating(value=value, explanation=explanation)] * ratings
 
@@ -120,7 +119,7 @@ class OverlapJudge:
         analysis = self._analysis(record)
         analysis.require_question()
         analysis.require_each_context()
-        return _ratings(held_shares(analysis.question, analysis.index), "holds {:.0%} of the question's words")
+        return _ratings(held_shares(analysis.asked, analysis.index), "holds {:.0%} of the question's words")
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""

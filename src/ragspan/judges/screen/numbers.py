@@ -63,7 +63,7 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
+        is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.asked  # "for 30 euros"
         is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if number > 1)
         if not (is_asked or is_product) and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
@@ -90,7 +90,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
             there = [one for one in near.facts.quantities if near.facts.parts[one.at] == part]
             held += [(near.place, words, reached)] if any(_says(other, quantity) for other in there) else []
             # A number that stands elsewhere may be asked about, or computed.
-            may_follow = quantity.raw in claim.response.question or not _FACTORS.keys().isdisjoint(near.facts.keys)
+            may_follow = quantity.raw in claim.response.asked or not _FACTORS.keys().isdisjoint(near.facts.keys)
             is_clear = not (may_follow and claim.index[quantity.raw]) or around <= reached
             if near.share >= claim.response.enough and is_clear:
                 rivals = [one for one in there if _are_rivals(quantity, one)]
@@ -164,7 +164,7 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     known = _SHARES if "%" in claim.keys else _FACTORS
     factors += [number for word, number in known.items() if word in claim.keys or word in held]
-    own = _values([*claim.keys, *claim.response.question, *claim.response.before])
+    own = _values([*claim.keys, *claim.response.asked, *claim.response.before])
     mine = [*own, *factors][:_MOST_OPERANDS]
     others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=known is _SHARES)]

@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from ragspan.judges.screen.contexts import Context, Index
-from ragspan.text.keys import content_of
 from ragspan.turns import with_turns
 
 _MAIN_WORDS, _MOST_RELEVANT = 25, 15  # words that matter most, and sentences that they are taken from
@@ -24,7 +23,7 @@ responses share by chance with the contexts of other questions."""
 
 
 def rate_coverage(
-    response: Collection[str], index: Index, question: frozenset[str], grounding: float
+    response: Collection[str], index: Index, asked: frozenset[str], grounding: float
 ) -> tuple[float, str]:
     """How complete a response with these keys is, 0..1, and the sentence of the contexts with most of what it leaves out.
 
@@ -32,14 +31,14 @@ def rate_coverage(
     the question's own, and how well it is grounded. Of few main words a full response has most. Of many it has some, for other words
     say the same and not all matter: so the more words there are, the milder it is.
     """
-    asked = index.ranked(content_of(question), _MOST_RELEVANT) or [(1, place) for place in range(len(index.sentences))]
-    said = [(weight, place, dict.fromkeys(index.sentences[place])) for weight, place in with_turns(asked)]
+    ranked = index.ranked(asked, _MOST_RELEVANT) or [(1, place) for place in range(len(index.sentences))]
+    said = [(weight, place, dict.fromkeys(index.sentences[place])) for weight, place in with_turns(ranked)]
     weights: defaultdict[str, int] = defaultdict(int)
     for weight, _, keys in with_turns(said):
         for key in keys:
             weights[key] += weight
     main = sorted(weights, key=weights.__getitem__, reverse=True)[:_MAIN_WORDS]
-    main = [key for key in main if key not in question] or main
+    main = [key for key in main if key not in asked] or main
     missing = [key for key in main if key not in response]
     beyond = min(1.0, max(0, len(main) - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
     value = _share(len(main) - len(missing), len(main)) * grounding**_GROUNDED
@@ -71,10 +70,9 @@ def conveyed_share(words: frozenset[str], context: Context) -> float:
     return _share(conveyed, sum(map(len, context.keys)))
 
 
-def held_shares(question: frozenset[str], index: Index) -> list[float]:
+def held_shares(asked: frozenset[str], index: Index) -> list[float]:
     """For each context the share of the question's content words that it holds, 0..1; 0 if the question has none."""
-    words = content_of(question)
-    return [_share(len(words & held), len(words)) for held in index.held]
+    return [_share(len(asked & held), len(asked)) for held in index.held]
 
 
 def _share(part: float, whole: float) -> float:
