@@ -14,8 +14,8 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-_PAUSE = 0.00001
-"""Seconds that a turn takes at least: a pause of none lets this thread go on before another has woken."""
+_PAUSE = 0.0001
+"""Seconds that a turn takes at least: after a shorter one this thread often goes on before another has woken."""
 _LONGEST = 0.0002
 """Seconds of computing after which others get a turn, at the next place where one may be given."""
 _process = SimpleNamespace(has_worker=False)  # no lock, which a fork could leave held
