@@ -108,11 +108,11 @@ def in_slot(value: Any, name: str) -> Any:
 # Dictionaries and lists
 
 
-def text_keyed(mapping: dict[Any, Any]) -> dict[str, Any]:
-    """The entries of a dictionary whose keys are texts. Keys of the program's own classes may compare as they like."""
-    if type(mapping) is dict and _TEXT.issuperset(map(type, mapping)):
-        return mapping
-    items = list(dict.items(mapping))
+def text_keyed(value: Any) -> dict[str, Any]:
+    """The entries of a dictionary whose keys are texts; of anything else none. Keys of own classes may compare as they like."""
+    if type(value) is dict and _TEXT.issuperset(map(type, value)):
+        return value
+    items = list(dict.items(value)) if is_dict(value) else ()
     return {key if type(key) is str else str.__str__(key): item for key, item in items if issubclass(type(key), str)}
 
 

@@ -110,6 +110,8 @@ INVENTED: dict[str, Program] = {
     "in another message of the user": told(("system", f"Use: {PUMP}"), ("human", QUESTION), ("human", "%s")),
     "in an earlier answer": told(("human", "Price?"), ("ai", "%s"), ("human", BOTH)),
     "in a conversation as a text": by_hand(lambda fact: f"{PUMP}\n\nHuman: Price?\nAI: {fact}\nHuman: Thanks."),
+    "in what a bot said in a text": by_hand(lambda fact: f"{PUMP}\n\nBot: {fact}"),
+    "in what a Chinese assistant said in a text": by_hand(lambda fact: f"{PUMP}\n\n助手\uff1a{fact}"),
     "in what the user said in a conversation as a text": by_hand(
         lambda fact: f"{PUMP}\n\nUser: {fact}\nAssistant: Yes?"
     ),

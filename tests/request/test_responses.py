@@ -166,6 +166,10 @@ RESPONSES: dict[str, tuple[list[str | PayloadMessage], Any, Any]] = {
     "an answer that a judge let pass": ([ANSWER, "yes"], ANSWER, ANSWER),
     "what replaces an answer that it did not": ([ANSWER, "no"], "I cannot say.", "I cannot say."),
     "a title beside the answer": (["A title", ANSWER], {"title": "A title", "text": ANSWER}, ANSWER),
+    # On the way to the answer
+    "what a model searched with": ([QUESTION, ANSWER], {"wanted": QUESTION, "advice": ANSWER}, ANSWER),
+    "what the answer's prompt holds": (["pump", ANSWER], {"category": "pump", "draft": ANSWER}, ANSWER),
+    "what a short text judges": ([PUMP, ANSWER], {"essay": PUMP, "note": ANSWER}, {"essay": PUMP, "note": ANSWER}),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agent_programs import agent_with, calls, scripted_model, sequence
+from agent_programs import agent_with, calls, scripted_model, search, search_tool, sequence, user_says
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState, dynamic_prompt
 from langchain_core.documents import Document
@@ -104,6 +104,13 @@ def a_system_text_in_a_middleware(config):
     agent.invoke({"messages": [HumanMessage(QUESTION)]}, config)
 
 
+@program([PUMP], background=[("other", "Ada Byron, on the golden plan")])
+def a_profile_in_the_context_of_an_agent(config):
+    about = dynamic_prompt(lambda request: "You help {name}, on the {tariff}.".format(**request.runtime.context))
+    agent = agent_with(search_tool(), script=[calls(search("pump")), ANSWER], middleware=[about])
+    agent.invoke(user_says(QUESTION), config, context={"name": "Ada Byron", "tariff": "golden plan"})
+
+
 @program([PUMP], background=[("other", a_date_and_a_profile())])
 def a_profile_beside_documents_in_one_message(config):
     def answer(state):
@@ -159,8 +166,9 @@ def documents_as_documents_of_a_message(config):
     RunnableLambda(answer).invoke(QUESTION, config)
 
 
-@program([PUMP])
+@program([PUMP], background=[("metadata", "manual.pdf")])
 def a_document_and_a_question_as_the_fields_of_a_prompt(config):
-    """The chain is called with a document's own fields."""
-    prompt = ChatPromptTemplate.from_template("Answer by this: {page_content}\n{question}")
-    (prompt | chat_model() | StrOutputParser()).invoke({"page_content": PUMP, "question": QUESTION}, config)
+    """The prompt is filled with a document's own fields."""
+    prompt = ChatPromptTemplate.from_template("Answer by {source}: {page_content}\n{question}")
+    fields = RunnableLambda(lambda found: {**found[0].metadata, "page_content": PUMP, "question": QUESTION})
+    (FixedRetriever(result=WITH_SOURCES[:1]) | fields | prompt | chat_model()).invoke(QUESTION, config)

@@ -4,9 +4,9 @@ The framework reads the annotations of steps at run time, so that here they are 
 """
 
 import pytest
-from captures import Answered
-from li_programs import ANSWER, CELLO, HARP, QUESTION, ask_model, drained, retriever, topic_engine
-from li_workflows import Answering, one_step
+from captures import Answered, Grounded
+from li_programs import ANSWER, CELLO, HARP, QUESTION, ask_model, drained, found, topic_engine
+from li_workflows import Answering, Retrieved, one_step
 from llama_index.core import Settings
 from llama_index.core.llms import ChatMessage
 from llama_index.core.schema import MetadataMode
@@ -59,15 +59,18 @@ async def test_a_result_of_several_parts(captured, finish, response, streamed):
 
 
 async def test_an_answer_that_is_told_as_events(captured):
-    """The result is empty, and the user read what the model streamed."""
+    """The result is empty, and the user read what the model streamed, by what a step had looked up in a way of its own."""
 
     class Telling(Workflow):
         @step
-        async def answer(self, context: Context, event: StartEvent) -> StopEvent:
-            (node,) = await retriever("cello").aretrieve(event.query)
-            async for chunk in await Settings.llm.astream_complete(
-                f"{node.get_content(MetadataMode.LLM)} {event.query}"
-            ):
+        async def look_up(self, event: StartEvent) -> Retrieved:
+            return Retrieved(nodes=found("cello"), query=event.query, players=[["Ada Byron", "since 1836"]])
+
+        @step
+        async def answer(self, context: Context, event: Retrieved) -> StopEvent:
+            players = ChatMessage("They are " + " ".join(event.players[0]), role="system")
+            asked = ChatMessage(f"{event.nodes[0].get_content(MetadataMode.LLM)} {event.query}")
+            async for chunk in await Settings.llm.astream_chat([players, asked]):
                 context.write_event_to_stream(Event(text=chunk.delta))
             return StopEvent(result="")
 
@@ -75,7 +78,9 @@ async def test_an_answer_that_is_told_as_events(captured):
     assert "".join([event.text async for event in run.stream_events() if "text" in event]) == ANSWER
     await run
 
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
+    known = [("other", "Ada Byron since 1836")]
+    wanted = Grounded(question=QUESTION, contexts=[CELLO], response=ANSWER, background=known)
+    assert captured.grounded_answers() == [wanted]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class EventKind(enum.Enum):
     END = enum.auto()
     ERROR = enum.auto()  # a step ends with an error, which is the payload
     CONTEXTS = enum.auto()  # the program names contexts with `record_contexts`
-    DOCUMENTS = enum.auto()  # the program shows documents that it found; `about` is the name that it gives them
+    DOCUMENTS = enum.auto()  # the program shows documents or data, by the name in `about`
     INTERRUPT = enum.auto()  # a graph stops to wait for a person
     AGAIN = enum.auto()  # a start comes again: the handler is there twice
     READ = enum.auto()  # a model's stream has been read to its end; the payload is its reply

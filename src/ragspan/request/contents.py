@@ -20,14 +20,10 @@ _MAX_JSON = 100_000
 _MAX_DEPTH = 6
 _MAX_COMPARED = 200_000  # characters; splitting more would block other threads
 ROLES = {
-    "human": "human",
-    "user": "human",
-    "ai": "ai",
-    "assistant": "ai",
-    "system": "system",
-    "developer": "system",
-    "tool": "tool",
-    "function": "tool",
+    **dict.fromkeys(("human", "user", "用户"), "human"),
+    **dict.fromkeys(("ai", "assistant", "bot", "chatbot", "助手"), "ai"),
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("tool", "function"), "tool"),
 }
 
 UNREAD = MEDIA | {"file", "media", "input_image", "input_file"}

@@ -31,9 +31,9 @@ _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+")
 _tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>|<message [^<>]{0,200}>")
-_ROLE = r"human|user|ai|assistant|system|developer|tool|function"
+_ROLE = "|".join(ROLES)
 _line = re.compile(  # of a text after a line break: a search for that takes no time
-    rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE
+    rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*[:\uff1a]", re.IGNORECASE
 )
 _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
@@ -47,8 +47,9 @@ _MAX_VALUES = 300
 _MAX_LENGTH = 100_000
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE = 100, 50, 20_000  # rows, their values, and characters of a part that may show them
 _INSTRUCTING = frozenset(
-    {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "tone"}
-    | {"style", "prompt", "history", "messages", "question", "query", "role", "rules", "shots"}
+    {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "shots"}
+    | {"tone", "style", "prompt", "history", "conversation", "chat", "turns", "messages", "question", "query", "role"}
+    | {"rules", "dialogue"}
 )
 """Words in the names of fields that hold instructions, or what was said."""
 
@@ -255,7 +256,7 @@ def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
     tagged = list(_tagged.finditer(text)) if "<message" in text else []
     for match in tagged:
         yield ROLES[match["role"].lower()], match.span("said")
-    lines = list(_line.finditer(f"\n{text}")) if ":" in text and not tagged else []
+    lines = [] if tagged else list(_line.finditer(f"\n{text}"))
     for match, after in zip_longest(lines, lines[1:]):
         end = len(text) if after is None else after.start()
         section = _next_section.search(text, match.end() - 1, end)
@@ -296,7 +297,8 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
         others = [value for value in values if not isinstance(value, str) or value not in found]
-        texts = [text for value in others for _, text in _texts_in(value) if len(text.strip()) >= _MIN_VALUE]
+        leaves = (leaf for _, leaf in leaves_in(others) if isinstance(leaf, str))
+        texts = [text for text in leaves if len(text.strip()) >= _MIN_VALUE]
         has_documents = any(isinstance(leaf, Document) for _, leaf in leaves_in(values))
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
             lines = prompt.split("\n") if has_documents else ()  # Python writes a list of documents into one
@@ -324,7 +326,8 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
             value = (step.late_inputs or step.inputs) if isinstance(step.inputs, dict) else None
         elif type(step) is Step and not isinstance(step.output, Opaque):
             value = None if isinstance(step.output, str) and step.output in asked_models else step.output
-        for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
+        texts = ((name, leaf) for name, leaf in leaves_in(value) if isinstance(leaf, str))  # no message, no document
+        for name, text in texts if len(found) <= _MAX_VALUES else ():
             if not _INSTRUCTING.isdisjoint(field_names.words_in_name(name)):
                 told.add(text.strip())
             elif len(text) <= _MAX_LENGTH and has_words(text, least):
@@ -355,11 +358,6 @@ def _rows_in(value: Snapshot) -> Iterator[Sequence[str]]:
     for each in items:
         if isinstance(each, (dict, list)):
             yield from _rows_in(each)
-
-
-def _texts_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, str]]:
-    """The texts in a value by the names of their fields, but not those of messages and documents."""
-    return ((key, leaf) for key, leaf in leaves_in(value, name) if isinstance(leaf, str))
 
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:

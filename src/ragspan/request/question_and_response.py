@@ -107,7 +107,7 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Pa
 
 def answer_of(tree: RequestTree, seen: SeenDocuments) -> tuple[AnswerStatus, str | None] | None:
     """How a request ended, and what the caller got as the answer, without what a model thought before it; None if it answered nothing."""
-    status, response = _status_and_words(tree)
+    status, response = _status_and_words(tree, seen.queries)
     answer = (without_thoughts(response) or None) if response else response
     if answer is None:
         has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
@@ -119,7 +119,7 @@ def answer_of(tree: RequestTree, seen: SeenDocuments) -> tuple[AnswerStatus, str
     return status, answer
 
 
-def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+def _status_and_words(tree: RequestTree, queries: Sequence[str]) -> tuple[AnswerStatus, str | None]:
     if tree.error in _STOPPED or (tree.interrupted and _was_interrupted(tree)):
         return "interrupted", None
     if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
@@ -132,7 +132,7 @@ def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
         return ("complete" if is_whole else "aborted"), received
     if tree.error is not None:
         return "error", _received(tree)
-    response = _Answers(tree).response()
+    response = _Answers(tree, queries).response()
     return "complete", _streamed_by_the_graph(tree) if response is None else response
 
 
@@ -181,8 +181,8 @@ def _streamed_by_the_graph(tree: RequestTree) -> str | None:
 class _Answers:
     """Looks for the answer among the fields, messages and texts that a caller got."""
 
-    def __init__(self, tree: RequestTree) -> None:
-        self._tree = tree
+    def __init__(self, tree: RequestTree, queries: Sequence[str]) -> None:
+        self._tree, self._queries = tree, queries
         self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
 
     def response(self) -> str | None:
@@ -215,8 +215,8 @@ class _Answers:
         return {normalise_spaces(field) for part in objects for field in texts_in(part)}
 
     def _has_said(self, text: str) -> bool:
-        """Whether a model said exactly this."""
-        return normalise_spaces(text) in self._whole
+        """Whether a model said exactly this, and not to search with it."""
+        return text not in self._queries and normalise_spaces(text) in self._whole
 
     def _covers(self, text: str) -> bool:
         """Whether models said this as a whole, as a field of an object, or as parts that make up most of it."""
@@ -293,8 +293,13 @@ class _Answers:
         yield from (own[key] for key in sorted(said, key=lambda key: not self._has_said(texts[key])))
         words = {key: field_names.words_in_name(key) for key, text in texts.items() if self._has_said(text)}
         answering = [key for key in words if not words[key] & _ON_THE_WAY]
-        final = [key for key in answering if "final" in words[key]]
-        spoken = [texts[key] for key in final or answering or words]
+        spoken = [texts[key] for key in answering or words]
+        given = {call.said.strip(): [part.text for part in call.prompt] for call in self._tree.answering_models}
+        prompts = [(one, part) for one in spoken for part in given.get(one.strip(), ())]
+        earlier = {  # a draft stands in the prompt of the next; so does what a short text only judges
+            one for one in spoken for own, part in prompts if own != one and 2 * len(own) >= len(one) and one in part
+        }
+        spoken = [one for one in spoken if one not in earlier] or spoken
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
             yield from [] if named else [ObjectFields(own)]

@@ -10,7 +10,6 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from pydantic import BaseModel
 
-from ragspan import field_names
 from ragspan.capturing import RequestLog
 from ragspan.request import (
     MEDIA,
@@ -44,7 +43,7 @@ _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
 _MAX_DEPTH = 3
 _MAX_FOUND = 20_000
-_ASKED = (*field_names.QUESTION, *field_names.OFTEN_QUESTION)
+_OF_DOCUMENT = {"page_content", "id", "metadata", "type", "score"}
 
 PROMPT = Opaque()
 """Replaces a prompt in the payload of a step."""
@@ -211,10 +210,9 @@ def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapsho
     value = text_keyed(given)
     if text_of(value.get("page_content")) is not None:  # what a document becomes when a checkpoint is read back
         document = _read_document(copying, given, depth, value)
-        asked = {
-            key: copying.copy(value[key], depth + 1) for key in _ASKED if key in value
-        }  # what a prompt is filled with
-        return {**asked, "page_content": document} if asked else document
+        names = [name for name in value if name not in _OF_DOCUMENT] if copying.whole else ()
+        beside = {name: copying.copy(value[name], depth + 1) for name in names}  # what a prompt is filled with
+        return {**beside, "page_content": document} if beside else document
     if copying.whole:
         kind = text_of(value.get("type"))
         if kind == "tool_call" and "args" in value:

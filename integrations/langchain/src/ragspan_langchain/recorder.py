@@ -55,6 +55,7 @@ from ragspan_langchain.running import (
     IS_BLIND,
     OPENINFERENCE,
     RunId,
+    context_of_graph,
     enclosing_run_id,
     note_node,
     openinference_anchor,
@@ -139,7 +140,7 @@ class EventRecorder:
             elif log.span_finder is not None:
                 log.find_span()
             self.requests.follow(log, key, log)
-            details: Any = about.get("name") or text_of(_entries(serialized).get("name")) or kind
+            details: Any = about.get("name") or text_of(text_keyed(serialized).get("name")) or kind
             if kind == "chain":
                 if IS_BLIND:
                     note_node(run_id, about)
@@ -277,9 +278,7 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
         return
     log.root = key
     noted = log.about
-    noted["framework"] = "langchain"
-    noted["run_id"] = run_id
-    noted["run_type"] = about.get("run_type")
+    noted |= {"framework": "langchain", "run_id": run_id, "run_type": about.get("run_type")}
     tags, metadata = about.get("tags"), about.get("metadata")
     if type(tags) is not list or tags:
         noted["tags"] = tags = texts_among((items_of(tags) or ())[:MAX_ENTRIES])
@@ -297,19 +296,18 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
 
 
 def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, StepStart]:
-    metadata, invoked_with = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
+    metadata, invoked_with = text_keyed(about.get("metadata")), text_keyed(about.get("invocation_params"))
     if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
+    if "context" not in log.about and (context := context_of_graph()) is not None:
+        log.about["context"] = True
+        log.note(EventKind.DOCUMENTS, _key_of(about["parent_run_id"]), None, take(context, log, whole=False), "context")
     beside: Any = invoked_with.get("documents")
     if beside is not None:
         beside = take_each(items_of(beside) or [beside], log)
     model, provider = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
     known = {"model": model, "provider": provider, "rewritten": rewritten_documents(log), "beside": beside}
     return take_each(given, log), StepStart(ModelStep, name, known)
-
-
-def _entries(given: Any) -> Mapping[str, Any]:
-    return text_keyed(given) if given is not None and issubclass(type(given), dict) else {}
 
 
 def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapshot, Any]:

@@ -12,6 +12,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing import anchor_of_span
 from ragspan.records import SpanAnchor
+from ragspan.safe_copy import fields_of
 
 RunId: TypeAlias = UUID | str
 
@@ -21,14 +22,14 @@ IS_BLIND: Final = sys.version_info < (3, 11)
 _node: ContextVar[UUID | None] = ContextVar("ragspan_langchain_node", default=None)
 
 
-def _callbacks() -> Any:
+def _configured(name: str) -> Any:
     config = var_child_runnable_config.get()
-    return None if config is None else config.get("callbacks")
+    return None if config is None else config.get(name)
 
 
 def enclosing_run_id() -> UUID | None:
     """The run whose function is calling; None outside of any."""
-    found: UUID | None = getattr(_callbacks(), "parent_run_id", None)
+    found: UUID | None = getattr(_configured("callbacks"), "parent_run_id", None)
     return _node.get() if found is None and IS_BLIND else found
 
 
@@ -40,7 +41,12 @@ def note_node(run_id: RunId, about: Mapping[str, Any]) -> None:
 
 def handlers_around() -> Sequence[Any]:
     """The handlers that the running step's own calls will get."""
-    return getattr(_callbacks(), "handlers", ())
+    return getattr(_configured("callbacks"), "handlers", ())
+
+
+def context_of_graph() -> Any:
+    """What a graph was called with beside its input, a profile of the user's, say: LangGraph hands it to each node."""
+    return fields_of((_configured("configurable") or {}).get("__pregel_runtime")).get("context")
 
 
 def tokens_are_delivered() -> bool:

@@ -142,16 +142,12 @@ def _as_json(model: Any) -> str | None:
 
 def event_fields(event: Any) -> Mapping[str, Any]:
     """The fields of a workflow's event: those that its class declares, and those that were just given."""
-    return {**fields_of(event), **entries_in(private_of(event).get("_data"))}
+    return {**fields_of(event), **text_keyed(private_of(event).get("_data"))}
 
 
 def private_of(model: Any) -> Mapping[str, Any]:
     """What a model of pydantic keeps beside its fields."""
-    return entries_in(in_slot(model, "__pydantic_private__"))
-
-
-def entries_in(value: Any) -> Mapping[str, Any]:
-    return text_keyed(value) if value is not None and is_dict(value) else {}
+    return text_keyed(in_slot(model, "__pydantic_private__"))
 
 
 # Outputs

@@ -22,9 +22,9 @@ from ragspan.request import (
     notes_of,
     reports_search,
 )
-from ragspan.safe_copy import MAX_BLOCKS, Snapshot, fields_of, is_dict, is_list, items_of, number_of, texts_among
+from ragspan.safe_copy import MAX_BLOCKS, Snapshot, fields_of, is_list, items_of, number_of, text_keyed, texts_among
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.answers import DATA, entries_in, event_fields, kind_of, text_in, text_of, word_of
+from ragspan_llama_index.answers import DATA, event_fields, kind_of, text_in, text_of, word_of
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.nodes import documents_of, nodes_among
 
@@ -97,7 +97,7 @@ def message_of(message: Any, log: RequestLog) -> PayloadMessage:
                 documents += [] if inside is None else [Document(log.count(inside), None, {})]
                 unread += [end[-_TAIL:]] if inside is None else []
     calls, role = _calls_of(own, log), word_of(own.get("role"))
-    call_id = plain_text(entries_in(own.get("additional_kwargs")).get("tool_call_id"))
+    call_id = plain_text(text_keyed(own.get("additional_kwargs")).get("tool_call_id"))
     log.parts += 4 + len(texts) + 4 * len(calls) + len(documents)
     content = texts[0] if len(texts) == 1 else "\n".join(texts)
     role = "human" if role is None else ROLES.get(role, role)
@@ -117,13 +117,13 @@ def _text_of_file(held: Any, kind: Any) -> str | None:
 def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
     """The tool calls in a message as the framework has them, or as its provider has; an agent's prompts repeat them."""
     blocks = [block for block in items_of(own.get("blocks")) or () if "tool_name" in fields_of(block)]
-    given = None if blocks else entries_in(own.get("additional_kwargs")).get("tool_calls")
+    given = None if blocks else text_keyed(own.get("additional_kwargs")).get("tool_calls")
     calls = []
     for call in blocks or (items_of(given) if is_list(given) else None) or ():
         known = log.kept.get(id(call))
         if known is None:
-            own = entries_in(call) or fields_of(call)
-            function = entries_in(own.get("function")) or fields_of(own.get("function"))
+            own = text_keyed(call) or fields_of(call)
+            function = text_keyed(own.get("function")) or fields_of(own.get("function"))
             arguments = (own.get("tool_kwargs"), function.get("arguments"), own.get("input"))
             taken = Call(
                 _first_text({**function, **own}, ("tool_name", "name")),
@@ -137,11 +137,7 @@ def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
 
 def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """The first of these fields that is a text and not empty."""
-    for name in names:
-        value = fields.get(name)
-        if value is not None and (text := plain_text(value)):
-            return text
-    return None
+    return next((text for name in names if (text := plain_text(fields.get(name)))), None)
 
 
 # Starts
@@ -221,8 +217,8 @@ def _start_of_tool(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
     named, given = arguments.get("kwargs"), arguments.get("input")
     if "args" in arguments:
         given = next(iter(items_of(arguments["args"]) or ()), None)
-    if is_dict(named) and named:  # what else than plain values a tool is given does not come from a model
-        given = entries_in(named)
+    if values := text_keyed(named):  # what else than plain values a tool is given does not come from a model
+        given = values
     elif type(given) is not str and type(given) is not dict:
         given = None
     return DATA.take(given, log), StepStart(ToolStep, name or facts.name)
@@ -232,7 +228,7 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
     given = None
     for name, value in arguments.items():
         if name == "kwargs":  # the framework's wrapper of `complete` names no argument
-            given = entries_in(value).get("prompt")
+            given = text_keyed(value).get("prompt")
         elif name != "args" or value:
             given = value[0] if name == "args" else value
             break
@@ -241,7 +237,7 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
 
 
 def _start_of_asking(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
-    values = texts_among(entries_in(arguments.get("prompt_args")).values())
+    values = texts_among(text_keyed(arguments.get("prompt_args")).values())
     return list(map(log.count, values)), facts.name
 
 

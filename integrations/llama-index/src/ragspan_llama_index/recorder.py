@@ -17,9 +17,9 @@ from ragspan.messages import LEFT, note_error
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.safe_copy import fields_of, kept_entries
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.answers import kind_of
-from ragspan_llama_index.classes import BEFORE_UUID, GENERATOR, ClassFacts, Role, answers_nobody, facts_about
-from ragspan_llama_index.nodes import documents_now, documents_of
+from ragspan_llama_index.answers import DATA, event_fields, kind_of
+from ragspan_llama_index.classes import BEFORE_UUID, GENERATOR, ClassFacts, Role, answers_nobody, facts_about, has_base
+from ragspan_llama_index.nodes import documents_now, documents_of, nodes_among
 from ragspan_llama_index.payloads import STARTS, end_of_model, end_of_tool, texts_given
 from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.streams import Place, Stream, StreamListener, output_or_stream, streams_of, watch_chat
@@ -104,9 +104,15 @@ class SpanRecorder:
     def span_exit(self, id_: str, *, result: Any = None, **__: Any) -> None:  # noqa: C901, PLR0912  on the request path
         try:
             place = self._live.get(id_)
-            if place is None or place[1] != id_:
+            if place is None:
                 return
-            log, _, role, _, beside = place
+            log, step_id, role, _, beside = place
+            if step_id != id_:
+                if "is_run" in log.about and not log.about["is_agent"] and has_base(type(result), "Event"):
+                    fields = event_fields(result)  # a step's own search may have found nodes
+                    documents_of(nodes_among(fields), log)
+                    log.note(EventKind.DOCUMENTS, step_id or "", None, DATA.take(fields, log), "event")
+                return
             ended_ns = time_ns()
             payload: Any = None
             notes: Any = None
@@ -173,11 +179,9 @@ class SpanRecorder:
                 return
             own, is_token = event.__dict__, _EVENTS[kind]
             place = self._live.get(own["span_id"])
-            if place is None or (is_token and place[3]):  # the words of one inside a synthesis are its answer's
-                return
+            if place is None or place[2] != "model" or place[4] is None or (is_token and place[3]):
+                return  # only of a model's stream; the words of one inside a synthesis are its answer's
             tokens = place[4]
-            if tokens is None or place[2] != "model":  # only of a model's stream
-                return
             if not is_token:
                 place[0].note(EventKind.READ, place[1] or "", None, *end_of_model(own.get("response"), place[0]))
                 return
