@@ -110,8 +110,8 @@ def in_slot(value: Any, name: str) -> Any:
 
 def text_keyed(value: Any) -> dict[str, Any]:
     """The entries of a dictionary whose keys are texts; of anything else none. Keys of own classes may compare as they like."""
-    if type(value) is dict and _TEXT.issuperset(map(type, value)):
-        return value
+    if value is None or (type(value) is dict and _TEXT.issuperset(map(type, value))):
+        return value or {}
     items = list(dict.items(value)) if is_dict(value) else ()
     return {key if type(key) is str else str.__str__(key): item for key, item in items if issubclass(type(key), str)}
 

@@ -137,7 +137,10 @@ def _calls_of(own: Mapping[str, Any], log: RequestLog) -> list[Call]:
 
 def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """The first of these fields that is a text and not empty."""
-    return next((text for name in names if (text := plain_text(fields.get(name)))), None)
+    for name in names:
+        if (value := fields.get(name)) is not None and (text := plain_text(value)):
+            return text
+    return None
 
 
 # Starts

@@ -104,13 +104,12 @@ class SpanRecorder:
     def span_exit(self, id_: str, *, result: Any = None, **__: Any) -> None:  # noqa: C901, PLR0912  on the request path
         try:
             place = self._live.get(id_)
-            if place is None:
+            if place is None or (place[1] != id_ and "is_run" not in place[0].about):
                 return
             log, step_id, role, _, beside = place
             if step_id != id_:
-                if "is_run" in log.about and not log.about["is_agent"] and has_base(type(result), "Event"):
-                    fields = event_fields(result)  # a step's own search may have found nodes
-                    documents_of(nodes_among(fields), log)
+                if not log.about["is_agent"] and has_base(type(result), "Event"):
+                    documents_of(nodes_among(fields := event_fields(result)), log)  # of a step's own search
                     log.note(EventKind.DOCUMENTS, step_id or "", None, DATA.take(fields, log), "event")
                 return
             ended_ns = time_ns()
@@ -179,9 +178,11 @@ class SpanRecorder:
                 return
             own, is_token = event.__dict__, _EVENTS[kind]
             place = self._live.get(own["span_id"])
-            if place is None or place[2] != "model" or place[4] is None or (is_token and place[3]):
-                return  # only of a model's stream; the words of one inside a synthesis are its answer's
+            if place is None or (is_token and place[3]):  # the words of one inside a synthesis are its answer's
+                return
             tokens = place[4]
+            if tokens is None or place[2] != "model":  # only of a model's stream
+                return
             if not is_token:
                 place[0].note(EventKind.READ, place[1] or "", None, *end_of_model(own.get("response"), place[0]))
                 return

@@ -116,7 +116,7 @@ class Index(dict[str, int]):
         sought = frozenset(found)
         for first, context, held in zip(self._firsts, with_turns(self.contexts), self.held, strict=True):
             here = sought.intersection(context.places)
-            held |= here
+            held.update(here)
             for word in here:
                 found[word] |= context.places[word] << first
         self.update(found)
