@@ -104,7 +104,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
                     continue  # what is open from nine to five closes at five
                 opposed.append((word, min(said)))
             elif word in other.inherited and word not in denied:
-                shared += _INHERITED
+                shared += _INHERITED if word in clause.own else 1
         rest = max(1, len(words) - len(opposed))
         turns = bool(clause.negations) + bool(other.negations) + sum(lifts or denied.isdisjoint(one) for one in opposed)
         paired = frozenset(word for pair in opposed for word in pair)
