@@ -15,6 +15,7 @@ from ragspan.turns import with_turns
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
+_SPAN = 3  # words from a day to the last one of "Monday morning to Friday"
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0}
 """Of which a price or an amount is computed for another."""
@@ -110,9 +111,10 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
 def _may_be_meant(day: Quantity, facts: Facts) -> bool:
     """Whether a sentence has a weekday as "Sat", which may be another word, or has days before and after it: "Mon-Fri"."""
     known, at = english().weekdays, _WEEK.index(day.text[:3].title())
-    written = zip(facts.words, facts.keys, strict=True)
-    days = [_WEEK.index(word[:3].title()) for word, key in written if word in _WEEK or key in known]
-    between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
+    written = enumerate(zip(facts.words, facts.keys, strict=True))
+    days = [(_WEEK.index(word[:3].title()), place) for place, (word, key) in written if word in _WEEK or key in known]
+    spans = [(first, last) for (first, start), (last, end) in pairwise(days) if end - start <= _SPAN]
+    between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in spans)
     return day.text[:3] in facts.words or any(between) or (at >= _WEEK.index("Sat") and "weekend" in facts.keys)
 
 
