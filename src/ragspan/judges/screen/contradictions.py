@@ -150,7 +150,8 @@ def find_exchange(claim: Claim) -> Finding | None:
             continue
         for near, theirs in held:
             exchanged = ours.agent & theirs.patient and ours.patient & theirs.agent
-            is_other = abs(len(ours.agent) - len(theirs.agent)) <= 1 and ours.named == theirs.named
+            is_alike = ours.named == theirs.named and (ours.named or claim.response.lone)
+            is_other = is_alike and abs(len(ours.agent) - len(theirs.agent)) <= 1
             replaced = is_other and len(ours.patient & theirs.patient) >= max(1, _ALIKE * len(ours.patient))
             if near.share >= _ALIKE and ours.denied == theirs.denied and (exchanged or replaced):
                 return _beside("role", claim, near)
