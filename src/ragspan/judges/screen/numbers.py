@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import islice, pairwise, permutations
+from operator import and_
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
@@ -62,10 +64,14 @@ def find_other_quantity(claim: Claim) -> Finding | None:
         return None
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
+    raws = {quantity.raw for quantity in claim.facts.quantities}
+    whole = reduce(and_, map(claim.index.__getitem__, raws)) if len(raws) > 1 else 0
     for quantity, rival, place in rivals:
+        if whole and not whole >> place & 1:
+            continue  # another sentence has all of the claim's numbers
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
         is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
-        is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if number > 1)
+        is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if 1 < number != quantity.value)
         if not (is_asked or is_product) and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
