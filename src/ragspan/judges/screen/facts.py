@@ -172,9 +172,9 @@ class Facts:
     def parts(self) -> tuple[int, ...]:
         """For each word the number of its part: parts end at commas, "and", "but", but not within "between 10 and 18"."""
         dates = english().months | english().weekdays
-        joined = [is_number(word) or word in dates for word in ("", *self.keys, "")]
+        joined = ["number" if is_number(word) else "date" if word in dates else "" for word in ("", *self.keys, "")]
         ends = (
-            at in self.pauses or (word in english().breaks and not (joined[at] and joined[at + 2]))
+            at in self.pauses or (word in english().breaks and not (joined[at] and joined[at] == joined[at + 2]))
             for at, word in enumerate(self.keys)
         )
         return tuple(accumulate(ends))
