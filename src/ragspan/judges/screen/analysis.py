@@ -91,7 +91,8 @@ class Analysis:
     @Lazy
     def is_hardly_held(self) -> bool:
         """Whether the contexts hold hardly anything of a response of some sentences."""
-        is_long = len(self.grades) >= MANY_CLAIMS and not self._declines
+        derived = sum(grade.unsure is not None for grade in self.grades)
+        is_long = len(self.grades) >= max(MANY_CLAIMS, 2 * derived + 1) and not self._declines
         return is_long and self.grounding < HARDLY and not any(grade.findings for grade in self.grades)
 
     def verdict_on(self, grade: Grade) -> Verdict:

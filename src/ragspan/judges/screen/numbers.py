@@ -176,12 +176,20 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     mine = [*own, *factors][:_MOST_OPERANDS]
     others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=known is _SHARES)]
+    follow += [key for key in absent if _adds_up(float(key), _values(claim.keys))]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
 def _values(keys: Iterable[str]) -> list[float]:
     written = dict.fromkeys(key for key in keys if key[:1].isdigit() and _NUMBER.fullmatch(key))
     return [number for number in map(float, islice(written, _MOST_OPERANDS)) if number]
+
+
+def _adds_up(value: float, numbers: Sequence[float]) -> bool:
+    """Whether a claim's other numbers make a value: all added, or a product of two neighbours and a third: "twice 28 and 14"."""
+    rest = [number for number in numbers if number != value]
+    sums = (one * other + third for one, other in pairwise(rest) for third in rest)
+    return any(abs(result - value) < _ROUNDING for result in (sum(rest), *sums))
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
