@@ -65,10 +65,10 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     raws = {quantity.raw for quantity in claim.facts.quantities}
-    whole = reduce(and_, map(claim.index.__getitem__, raws)) if len(raws) > 1 else 0
+    whole = reduce(and_, map(claim.index.__getitem__, raws)) if rivals and len(raws) > 1 else 0
+    if whole and not any(whole >> near.place & 1 for near in claim.near):
+        return None  # a sentence in other words has all of the claim's numbers
     for quantity, rival, place in rivals:
-        if whole and not whole >> place & 1:
-            continue  # another sentence has all of the claim's numbers
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
         is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
         is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if 1 < number != quantity.value)
