@@ -150,9 +150,9 @@ class Facts:
                 if (last.kind, quantity.kind) == ("pounds sterling", "grams"):  # "3 pounds 5 ounces"
                     last = last._replace(kind="grams", value=last.value * _POUND, size=_POUND)
                 is_half = quantity.raw == "0.5" and joint[:1] == ("and",) and not last.kind  # "two and a half hours"
-                is_rest = quantity.kind == last.kind and quantity.size < last.size > quantity.value  # not "1 h (60 min)"
+                is_rest = quantity.kind == last.kind and quantity.size < last.size > quantity.value
                 if is_half or (is_rest and joint in {(), ("and",)}):
-                    found.pop()  # "2 h 15 min"
+                    found.pop()  # "2 h 15 min"; not "1 h (60 min)"
                     whole = last.value * (quantity.size if is_half else 1) + quantity.value
                     text = " ".join(self.words[last.at : quantity.end])
                     quantity = quantity._replace(at=last.at, text=text, value=whole)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from itertools import islice, pairwise, permutations
-from operator import and_
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
@@ -65,14 +63,15 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     raws = {quantity.raw for quantity in claim.facts.quantities}
-    whole = reduce(and_, map(claim.index.__getitem__, raws)) if rivals and len(raws) > 1 else 0
-    if whole and not any(whole >> near.place & 1 for near in claim.near):
+    places = enumerate(with_turns(claim.index.sentences if rivals and len(raws) > 1 else ()))
+    whole = [place for place, keys in places if raws.issubset(keys)]
+    if whole and {near.place for near in claim.near}.isdisjoint(whole):
         return None  # a sentence in other words has all of the claim's numbers
+    numbers = [number for number in _values(claim.keys) if number > 1]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.question  # "for 30 euros"
-        is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if 1 < number != quantity.value)
-        if not (is_asked or is_product) and (
+        is_product = any(0 < rival.value * number == quantity.value != number for number in numbers)
+        if not is_product and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
