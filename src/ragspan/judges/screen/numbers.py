@@ -15,7 +15,6 @@ from ragspan.turns import with_turns
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
 _MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
-_SPAN = 3  # words from a day to the last one of "Monday morning to Friday"
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0}
 """Of which a price or an amount is computed for another."""
@@ -62,15 +61,9 @@ def find_other_quantity(claim: Claim) -> Finding | None:
         return None
     found = ((quantity, _rival(claim, quantity)) for quantity in claim.facts.quantities)
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
-    raws = {quantity.raw for quantity in claim.facts.quantities}
-    places = enumerate(with_turns(claim.index.sentences if rivals and len(raws) > 1 else ()))
-    whole = [place for place, keys in places if raws.issubset(keys)]
-    if whole and {near.place for near in claim.near}.isdisjoint(whole):
-        return None  # a sentence in other words has all of the claim's numbers
-    numbers = [number for number in _values(claim.keys) if number > 1]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        is_product = any(0 < rival.value * number == quantity.value != number for number in numbers)
+        is_product = any(0 < rival.value * number == quantity.value != number for number in _values(claim.keys))
         if not is_product and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
@@ -116,10 +109,9 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
 def _may_be_meant(day: Quantity, facts: Facts) -> bool:
     """Whether a sentence has a weekday as "Sat", which may be another word, or has days before and after it: "Mon-Fri"."""
     known, at = english().weekdays, _WEEK.index(day.text[:3].title())
-    written = enumerate(zip(facts.words, facts.keys, strict=True))
-    days = [(_WEEK.index(word[:3].title()), place) for place, (word, key) in written if word in _WEEK or key in known]
-    spans = [(first, last) for (first, start), (last, end) in pairwise(days) if end - start <= _SPAN]
-    between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in spans)
+    written = zip(facts.words, facts.keys, strict=True)
+    days = [_WEEK.index(word[:3].title()) for word, key in written if word in _WEEK or key in known]
+    between = (at not in days and 0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
     return day.text[:3] in facts.words or any(between) or (at >= _WEEK.index("Sat") and "weekend" in facts.keys)
 
 
@@ -175,20 +167,12 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     mine = [*own, *factors][:_MOST_OPERANDS]
     others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=known is _SHARES)]
-    follow += [key for key in absent if _adds_up(float(key), _values(claim.keys))]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
 def _values(keys: Iterable[str]) -> list[float]:
     written = dict.fromkeys(key for key in keys if key[:1].isdigit() and _NUMBER.fullmatch(key))
     return [number for number in map(float, islice(written, _MOST_OPERANDS)) if number]
-
-
-def _adds_up(value: float, numbers: Sequence[float]) -> bool:
-    """Whether a claim's other numbers make a value: all added, or a product of two neighbours and a third: "twice 28 and 14"."""
-    rest = [number for number in numbers if number != value]
-    sums = (one * other + third for one, other in pairwise(rest) for third in rest)
-    return any(abs(result - value) < _ROUNDING for result in (sum(rest), *sums))
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
@@ -198,6 +182,8 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
             continue
         is_free = value >= _SMALL or one in mine or not value.is_integer()
         exact = [one + other, one - other] if is_free else []
+        if one in mine and other in mine:  # "twice 28 and 14"
+            exact += [one * other + third for third in mine if third != value]
         about = [one * part / _WHOLE for part in (other, _WHOLE - other, _WHOLE + other)]
         about += [one * other, one / other] if is_free or other in mine else []
         if is_share:
