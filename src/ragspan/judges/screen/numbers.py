@@ -176,7 +176,7 @@ def _values(keys: Iterable[str]) -> list[float]:
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
-    """Whether two of some numbers, one of them the claim's own if the value is small, make a value."""
+    """Whether two of some numbers, one of them the claim's own if the value is small, make a value; or three of its own."""
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
