@@ -135,7 +135,7 @@ def _phrases(words: Mapping[str, Any], *, is_spaced: bool) -> Iterator[str]:
     yield rf"(?:{_any(words['interjections'])})\s*[!\uff01{_COMMA}]\s*"
     if words.get("self") and words.get("that"):
         yield rf"(?:{_any(words['self'])})\s+(?:{_WORD}\s+){{0,8}}?(?:{_any(words['that'])})(?:\s+|(?<='))"
-    between = rf"(?:\s+{_WORD}){{0,8}}\s*" if is_spaced else r"[^\u3002\uff0c\uff1a\n]{0,15}"
+    between = rf"(?:\s+{_WORD}){{0,12}}\s*" if is_spaced else r"[^\u3002\uff0c\uff1a\n]{0,15}"
     yield rf"(?:{_any(words['presenting'])}){between}[{_COLON}]\s*"
 
 

@@ -93,7 +93,7 @@ class Analysis:
     @Lazy
     def is_hardly_held(self) -> bool:
         """Whether the contexts hold hardly anything of a response of some sentences."""
-        is_long = len(self.grades) >= MANY_CLAIMS and not self._declines
+        is_long = sum(grade.unsure is None for grade in self.grades) >= MANY_CLAIMS and not self._declines
         return is_long and self.grounding < HARDLY and not any(grade.findings for grade in self.grades)
 
     def verdict_on(self, grade: Grade) -> Verdict:

@@ -20,7 +20,6 @@ _ENOUGH, _MOST = 0.6, 0.75
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer."""
 _DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
 _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
-_HOURS = re.compile(r"(?<![\d:.])(\d{1,2}) ?[-\u2013] ?(\d{1,2})(?![\d:]|\.\d)")  # "Sat 10-14"
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
 
@@ -111,7 +110,6 @@ class Claim:
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
         for text in with_turns(map(self.index.texts.__getitem__, numbered)):
             found.update(key(part) for parts in groups if "".join(parts) in text for part in parts)
-            found.update(f"{int(hour)}:00" for hours in _HOURS.findall(text) for hour in hours)
             for parts in with_turns(map(_DIGITS.findall, _GROUPED.findall(text))):
                 ends = range(1, len(parts) + 1)
                 found.update(key("".join(parts[start:end])) for end in ends for start in range(end))

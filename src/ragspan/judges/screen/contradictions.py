@@ -104,7 +104,7 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
                     continue  # what is open from nine to five closes at five
                 opposed.append((word, min(said)))
             elif word in other.inherited and word not in denied:
-                shared += _INHERITED
+                shared += _INHERITED if word in clause.own else 1
         rest = max(1, len(words) - len(opposed))
         turns = bool(clause.negations) + bool(other.negations) + sum(lifts or denied.isdisjoint(one) for one in opposed)
         paired = frozenset(word for pair in opposed for word in pair)
@@ -150,7 +150,8 @@ def find_exchange(claim: Claim) -> Finding | None:
             continue
         for near, theirs in held:
             exchanged = ours.agent & theirs.patient and ours.patient & theirs.agent
-            is_other = abs(len(ours.agent) - len(theirs.agent)) <= 1 and ours.named == theirs.named
+            is_alike = ours.named == theirs.named and (ours.named or claim.response.lone)
+            is_other = is_alike and abs(len(ours.agent) - len(theirs.agent)) <= 1
             replaced = is_other and len(ours.patient & theirs.patient) >= max(1, _ALIKE * len(ours.patient))
             if near.share >= _ALIKE and ours.denied == theirs.denied and (exchanged or replaced):
                 return _beside("role", claim, near)

@@ -149,9 +149,10 @@ class Facts:
                 last, joint = found[-1], self.keys[found[-1].end : quantity.at]
                 if (last.kind, quantity.kind) == ("pounds sterling", "grams"):  # "3 pounds 5 ounces"
                     last = last._replace(kind="grams", value=last.value * _POUND, size=_POUND)
-                is_half = quantity.raw == "0.5" and joint == ("and", "a") and not last.kind  # "two and a half hours"
-                if is_half or (joint in {(), ("and",)} and quantity.kind == last.kind and quantity.size < last.size):
-                    found.pop()  # "2 h 15 min"
+                is_half = quantity.raw == "0.5" and joint[:1] == ("and",) and not last.kind  # "two and a half hours"
+                is_rest = quantity.kind == last.kind and quantity.size < last.size > quantity.value
+                if is_half or (is_rest and joint in {(), ("and",)}):
+                    found.pop()  # "2 h 15 min"; not "1 h (60 min)"
                     whole = last.value * (quantity.size if is_half else 1) + quantity.value
                     text = " ".join(self.words[last.at : quantity.end])
                     quantity = quantity._replace(at=last.at, text=text, value=whole)
@@ -171,9 +172,9 @@ class Facts:
     def parts(self) -> tuple[int, ...]:
         """For each word the number of its part: parts end at commas, "and", "but", but not within "between 10 and 18"."""
         dates = english().months | english().weekdays
-        joined = [is_number(word) or word in dates for word in ("", *self.keys, "")]
+        joined = ["number" if is_number(word) else "date" if word in dates else "" for word in ("", *self.keys, "")]
         ends = (
-            at in self.pauses or (word in english().breaks and not (joined[at] and joined[at + 2]))
+            at in self.pauses or (word in english().breaks and not (joined[at] and joined[at] == joined[at + 2]))
             for at, word in enumerate(self.keys)
         )
         return tuple(accumulate(ends))

@@ -12,7 +12,7 @@ from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
 from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
-from ragspan.text.keys import content_of, is_negation, is_number, key
+from ragspan.text.keys import content_of, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
 from ragspan.turns import with_turns
@@ -44,8 +44,7 @@ def _find_address(claim: Claim) -> Finding | None:
     for address in _ADDRESS.findall(claim.sentence.text) if claim.absent and _SIGN.search(claim.sentence.text) else ():
         found = ((own, at) for at, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text))
         known = [(own, place) for own, place in found if ("@" in own) is ("@" in address)]
-        is_absent = not claim.absent.isdisjoint(map(key, re.split(r"\W", address)))
-        if known and is_absent and all(own.lower() != address.lower() for own, _ in known):
+        if known and not any(own.lower().endswith(address.lower()) for own, _ in known):
             return Finding(kind="name", response=address, context=known[0][0], place=known[0][1])
     return None
 

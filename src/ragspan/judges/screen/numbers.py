@@ -63,9 +63,8 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        is_asked = quantity.raw == rival.raw and quantity.raw in claim.response.asked  # "for 30 euros"
-        is_product = any(rival.value * number == quantity.value > 0 for number in _values(claim.keys) if number > 1)
-        if not (is_asked or is_product) and (
+        is_product = any(0 < rival.value * number == quantity.value != number for number in _values(claim.keys))
+        if not is_product and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
@@ -112,7 +111,7 @@ def _may_be_meant(day: Quantity, facts: Facts) -> bool:
     known, at = english().weekdays, _WEEK.index(day.text[:3].title())
     written = zip(facts.words, facts.keys, strict=True)
     days = [_WEEK.index(word[:3].title()) for word, key in written if word in _WEEK or key in known]
-    between = (0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
+    between = (at not in days and 0 < (at - first) % 7 < (last - first) % 7 for first, last in pairwise(days))
     return day.text[:3] in facts.words or any(between) or (at >= _WEEK.index("Sat") and "weekend" in facts.keys)
 
 
@@ -177,12 +176,14 @@ def _values(keys: Iterable[str]) -> list[float]:
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
-    """Whether two of some numbers, one of them the claim's own if the value is small, make a value."""
+    """Whether two of some numbers, one of them the claim's own if the value is small, make a value; or three of its own."""
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
         is_free = value >= _SMALL or one in mine or not value.is_integer()
         exact = [one + other, one - other] if is_free else []
+        if one in mine and other in mine:  # "twice 28 and 14"
+            exact += [one * other + third for third in mine if third != value]
         about = [one * part / _WHOLE for part in (other, _WHOLE - other, _WHOLE + other)]
         about += [one * other, one / other] if is_free or other in mine else []
         if is_share:
