@@ -44,7 +44,8 @@ def _find_address(claim: Claim) -> Finding | None:
     for address in _ADDRESS.findall(claim.sentence.text) if claim.absent and _SIGN.search(claim.sentence.text) else ():
         found = ((own, at) for at, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text))
         known = [(own, place) for own, place in found if ("@" in own) is ("@" in address)]
-        if known and not any(own.lower().endswith(address.lower()) for own, _ in known):
+        bare = address.lower().removeprefix("www.")
+        if known and not any(f".{own.lower()}".endswith(f".{bare}") for own, _ in known):
             return Finding(kind="name", response=address, context=known[0][0], place=known[0][1])
     return None
 
