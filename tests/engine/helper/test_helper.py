@@ -175,7 +175,7 @@ def test_where_no_helper_can_be_started_a_thread_computes_and_the_log_says_what_
         assert explanations(engine, emitter, question)[question] == str(os.getpid())
     [line] = [line for line in caplog.messages if line.startswith("there is no helper process: ")]
     assert reason in line
-    assert line.endswith("the slowest responses (p99) may take many times as long")
+    assert line.endswith("the slowest responses (p99) may take twice as long")
     assert executable == "/not/there/python" or (tmp_path / "starts").read_text() == "started\n"
 
 

@@ -33,7 +33,7 @@ _PAUSE, _PAUSE_OF_FAILURE = 2.0, 60.0  # seconds from one start to the next, and
 Take: TypeAlias = Callable[[int, Outcome], Awaitable[None]]
 _NO_HELPER = (
     "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) "
-    "may take many times as long"
+    "may take twice as long"
 )
 
 
