@@ -297,8 +297,7 @@ def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[s
     filled: dict[str, list[str]] = {}
     for messages, values in given.values():
         others = [value for value in values if not isinstance(value, str) or value not in found]
-        leaves = (leaf for _, leaf in leaves_in(others) if isinstance(leaf, str))
-        texts = [text for text in leaves if len(text.strip()) >= _MIN_VALUE]
+        texts = [text for _, text in _texts_in(others) if len(text.strip()) >= _MIN_VALUE]
         has_documents = any(isinstance(leaf, Document) for _, leaf in leaves_in(values))
         for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
             lines = prompt.split("\n") if has_documents else ()  # Python writes a list of documents into one
@@ -326,8 +325,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
             value = (step.late_inputs or step.inputs) if isinstance(step.inputs, dict) else None
         elif type(step) is Step and not isinstance(step.output, Opaque):
             value = None if isinstance(step.output, str) and step.output in asked_models else step.output
-        texts = ((name, leaf) for name, leaf in leaves_in(value) if isinstance(leaf, str))  # no message, no document
-        for name, text in texts if len(found) <= _MAX_VALUES else ():
+        for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
             if not _INSTRUCTING.isdisjoint(field_names.words_in_name(name)):
                 told.add(text.strip())
             elif len(text) <= _MAX_LENGTH and has_words(text, least):
@@ -358,6 +356,11 @@ def _rows_in(value: Snapshot) -> Iterator[Sequence[str]]:
     for each in items:
         if isinstance(each, (dict, list)):
             yield from _rows_in(each)
+
+
+def _texts_in(value: Snapshot) -> Iterator[tuple[str, str]]:
+    """The texts in a value by the names of their fields, but not those of messages and documents."""
+    return ((name, leaf) for name, leaf in leaves_in(value) if isinstance(leaf, str))
 
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:

@@ -96,7 +96,7 @@ _BETWEEN = re.compile(r" (?=[AaPp]\.?[Mm]\b)(?<=\d )")
 
 
 def in_one_form(text: str) -> str:
-    """The text with times, per cent and the plan's name as one word: "5 pm" as "5pm", "401(k)" as "401k"."""
+    """The text with times, per cent and 401(k) as one word: "5 pm" as "5pm", "401(k)" as "401k"."""
     return _BETWEEN.sub("", text.replace("per cent", "percent").replace("401(k)", "401k"))
 
 
