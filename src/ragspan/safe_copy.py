@@ -16,7 +16,7 @@ import zoneinfo
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -514,18 +514,27 @@ PART_BYTES: Final = 64
 EVENT_PARTS: Final = 4  # an event of a log, its time and its keys
 
 
-def size_of(value: Any, known: set[int] | None = None) -> int:
+def size_of(value: Any) -> int:
     """Bytes of memory of plain data: of a record, say, with all that it holds. What is there twice counts once."""
-    known = set() if known is None else known
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return sum([size_of(item, known) for item in value], PART_BYTES) if value else 0
-    if kind is dict:
-        return sum([PART_BYTES + size_of(part, known) for pair in value.items() for part in pair], PART_BYTES)
-    names = dataclass_fields(kind)
-    if kind is not str and names is None:
-        return 0 if value is None or kind is bool else PART_BYTES
-    if id(value) in known:  # a context is in a search and in the prompt
-        return 0
-    known.add(id(value))
-    return sum([size_of(getattr(value, name), known) for name in names or ()], sys.getsizeof(value))
+    left, counted, size = [value], set[int](), 0
+    for one in left:  # it grows on the way
+        kind = type(one)
+        if kind is str:
+            is_new = id(one) not in counted  # a context is in a search and in the prompt
+            size += sys.getsizeof(one) if is_new else 0
+            counted.add(id(one))
+        elif one is None or kind is bool:
+            continue
+        elif kind is tuple or kind is list:
+            size += PART_BYTES if one else 0
+            left += one
+        elif kind is dict:
+            size += PART_BYTES + 2 * PART_BYTES * len(one)
+            left += chain.from_iterable(one.items())
+        elif (names := dataclass_fields(kind)) is None:
+            size += PART_BYTES
+        elif id(one) not in counted:
+            counted.add(id(one))
+            size += sys.getsizeof(one)
+            left += [getattr(one, name) for name in names]
+    return size

@@ -98,6 +98,7 @@ class Index(dict[str, int]):
         """The keys and the text of the sentence at each place; empty between two contexts."""
         self._firsts: list[int] = []
         self._weights: dict[str, int] = {}
+        """How much each word counts, in eighths: less, the more sentences have it."""
         self._prose = 0
         for at, context in enumerate(with_turns(contexts)):
             first = len(self.sentences) + 2
@@ -120,6 +121,10 @@ class Index(dict[str, int]):
             for word in here:
                 found[word] |= context.places[word] << first
         self.update(found)
+        for word, bits in found.items():
+            rarity = _RARITY[min((bits & self._prose).bit_count(), len(_RARITY) - 1)]
+            # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
+            self._weights[word] = 2 if word[:1].isdigit() else 0 if len(word) == 1 or word == "include" else rarity
 
     def context_at(self, place: int) -> int:
         """The index of the context that a sentence, or a window that may begin before it, is in."""
@@ -141,7 +146,7 @@ class Index(dict[str, int]):
 
     def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, int]]:
         """The same sentences with the weight of the keys that they hold."""
-        planes = _counted([(bits, self.weight(word)) for word in words if (bits := self[word])])
+        planes = _counted([(bits, self._weights[word]) for word in words if (bits := self[word])])
         return list(_best_of(planes, most))
 
     def verbatim(self, sentence: Sentence, content: Sequence[str], language: Language) -> int | None:
@@ -165,8 +170,8 @@ class Index(dict[str, int]):
         if opposites and (unknown := {*chain.from_iterable(opposites.values())}.difference(self)):
             self.look_up(unknown)
         held = {word: self[word] for word in content}
-        weights = {word: self.weight(word) for word in held}
-        total = sum(weights.values()) or 1
+        weights = self._weights
+        total = sum([weights[word] for word in held]) or 1
         for word, others in opposites.items():
             for other in others:
                 held[word] |= self[other]
@@ -175,16 +180,6 @@ class Index(dict[str, int]):
         planes = _counted([(bits & self._prose, weights[word]) for word, bits in held.items()])
         best = [(place, weight / total) for weight, place in _best_of(planes, BEST)]
         return [Near(place, share, self.facts(place)) for place, share in best] if best and best[0][1] >= least else []
-
-    def weight(self, word: str) -> int:
-        """How much a word counts, in eighths: less, the more sentences have it."""
-        found = self._weights.get(word)
-        if found is None:
-            rarity = _RARITY[min((self[word] & self._prose).bit_count(), len(_RARITY) - 1)]
-            # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
-            found = 2 if word[:1].isdigit() else 0 if len(word) == 1 or word == "include" else rarity
-            self._weights[word] = found
-        return found
 
 
 def _counted(weighted: Sequence[tuple[int, int]]) -> list[int]:
