@@ -21,7 +21,7 @@ LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
 MOST_LINES = 60
 MOST_LINES_OF_A_FILE = 400
 LONGER = {
-    "src/ragspan/safe_copy.py": 540,
+    "src/ragspan/safe_copy.py": 531,
 }
 """Files that hold more, with what they may hold: these numbers only become smaller."""
 QUOTED = {"parts.py"}  # prompts

@@ -25,11 +25,9 @@ bases_of: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"]._
 class_name: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 """The name of a class, which nobody has overridden."""
 _CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
-_MAX_CLASSES: Final = 4096  # programs may make classes as they go
 _DESCRIPTORS: Final = frozenset({types.GetSetDescriptorType, types.MemberDescriptorType})
 _MAX_BITS: Final = 1024  # of an integer: it is no larger than a float may be
 _ABSENT: Final = object()
-_NO_FIELDS: Final[dict[str, Any]] = {}
 _TEXT: Final = frozenset({str})
 _T = TypeVar("_T")
 
@@ -39,7 +37,7 @@ _T = TypeVar("_T")
 
 def by_class(call: Callable[[type], _T]) -> Callable[[type], _T]:
     """Remember what this function says of a class."""
-    remembering: Any = lru_cache(_MAX_CLASSES)(call)
+    remembering: Any = lru_cache(4096)(call)  # programs may make classes as they go
     return remembering  # type: ignore[no-any-return]
 
 
@@ -65,7 +63,7 @@ def _slots(kind: type) -> Mapping[str, Callable[[Any], Any]]:
 def _reader_of(kind: type) -> Callable[[Any], Any]:
     """Reads the dictionary of an object of this class, with what is in slots, but for those such as `__pydantic_extra__`."""
     found = in_class(kind, "__dict__")
-    dictionary: Callable[[Any], Any] = found.__get__ if type(found) in _DESCRIPTORS else lambda _: _NO_FIELDS
+    dictionary: Callable[[Any], Any] = found.__get__ if type(found) in _DESCRIPTORS else lambda _: {}
     names = [name for name in _slots(kind) if not name.startswith("__")]
     if not names:
         return dictionary
@@ -75,7 +73,7 @@ def _reader_of(kind: type) -> Callable[[Any], Any]:
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes that an object keeps in its dictionary or in slots, not to be changed. Properties are not asked."""
     fields: Any = _reader_of(type(value))(value)
-    return fields if type(fields) is dict else _NO_FIELDS
+    return fields if type(fields) is dict else {}
 
 
 @by_class
@@ -511,7 +509,6 @@ _COMMON: Final[Mapping[type, Reader]] = {
 
 PART_BYTES: Final = 64
 """Of a number, of a short text, or of an entry of a dictionary or list with what it takes there."""
-EVENT_PARTS: Final = 4  # an event of a log, its time and its keys
 
 
 def size_of(value: Any) -> int:
@@ -519,22 +516,16 @@ def size_of(value: Any) -> int:
     left, counted, size = [value], set[int](), 0
     for one in left:  # it grows on the way
         kind = type(one)
-        if kind is str:
-            is_new = id(one) not in counted  # a context is in a search and in the prompt
-            size += sys.getsizeof(one) if is_new else 0
-            counted.add(id(one))
-        elif one is None or kind is bool:
-            continue
-        elif kind is tuple or kind is list:
+        if kind is tuple or kind is list:
             size += PART_BYTES if one else 0
             left += one
         elif kind is dict:
             size += PART_BYTES + 2 * PART_BYTES * len(one)
             left += chain.from_iterable(one.items())
-        elif (names := dataclass_fields(kind)) is None:
-            size += PART_BYTES
-        elif id(one) not in counted:
+        elif (names := () if kind is str else dataclass_fields(kind)) is None:
+            size += 0 if one is None or kind is bool else PART_BYTES
+        elif id(one) not in counted:  # a context is in a search and in the prompt
             counted.add(id(one))
             size += sys.getsizeof(one)
-            left += [getattr(one, name) for name in names]
+            left += [part for name in names if (part := getattr(one, name)) is not None]
     return size

@@ -13,7 +13,7 @@ from ragspan import RagRecord
 from ragspan.capturing import open_requests
 from ragspan.capturing.log import NESTED, EventKind, NestedLog, RequestLog, TokenStream
 from ragspan.capturing.open_requests import EndedRuns, OpenRequests
-from ragspan.safe_copy import EVENT_PARTS, PART_BYTES
+from ragspan.safe_copy import PART_BYTES
 from ragspan.telemetry import suppressed
 
 
@@ -94,7 +94,7 @@ def test_the_size_of_a_request_is_that_of_its_texts_and_parts_and_of_the_request
     inside[1].log.bytes, earlier.bytes = 1000, 2000
     log.release()
 
-    own = sys.getsizeof("a question") + sys.getsizeof("an answer") + PART_BYTES * (5 + EVENT_PARTS + 1 + 2)
+    own = sys.getsizeof("a question") + sys.getsizeof("an answer") + PART_BYTES * (5 + 4 + 1 + 2)
     assert (log.size_hint, log.texts) == (own + 1000, {})
     log.earlier = (earlier, earlier)
     assert log.size_hint == own + 1000 + 4000

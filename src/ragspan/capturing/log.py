@@ -13,11 +13,12 @@ from time import time_ns
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.safe_copy import EVENT_PARTS, PART_BYTES
+from ragspan.safe_copy import PART_BYTES
 
 RunKey: TypeAlias = int | str  # the key of a framework's run or span; unique in this process
 
 NESTED: Final = "inside"  # where a log has what others noted inside of it
+_EVENT_PARTS = 4  # an event of a log, its time and its keys
 _SIZE_OF_TEXT = str.__sizeof__  # is known without reading the text
 
 
@@ -121,7 +122,7 @@ class RequestLog:
 
     def release(self) -> None:
         """Release the program's documents and sum up what stays in the snapshots."""
-        parts = self.parts + EVENT_PARTS * len(self.events) + len(self.keys)
+        parts = self.parts + _EVENT_PARTS * len(self.events) + len(self.keys)
         if self.streams:
             parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
         self.bytes = sum(map(_SIZE_OF_TEXT, list(self.texts.values()))) + PART_BYTES * parts
