@@ -145,7 +145,7 @@ class Analysis:
             return [Grade(sentence=claim.text, score=1.0, declines_rightly=True) for claim in claims]
         self.require_comparable()
         _require_comparable(self.languages)
-        response = Response(self.index, self.asked, self.language, len(claims))
+        response = Response(self.index, self.asked, self.language, claims)
         affirms = not YES.isdisjoint(one.lower() for one in self.language.tokens(self._stated[:20])[:1])
         return [grade(claim, response, affirms=affirms and not at) for at, claim in enumerate(claims)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -37,13 +38,13 @@ class Finding(NamedTuple):
 class Response:
     """What the claims of one response are compared with. A word of the question does not count as an invention."""
 
-    def __init__(self, index: Index, asked: frozenset[str], language: Language, claims: int) -> None:
+    def __init__(self, index: Index, asked: frozenset[str], language: Language, claims: Sequence[Sentence]) -> None:
         self.index, self.asked, self.language = index, asked, language
         self.is_english = language.code == "en"
-        self.lone = claims <= _FEW_CLAIMS  # it is a sentence or two
+        self.lone = len(claims) <= _FEW_CLAIMS  # it is a sentence or two
         self.enough = _ENOUGH if self.lone else _MOST
         self.excused = language.neutral_keys | asked
-        self.before: tuple[str, ...] = ()  # the keys of the claim before, from which a number may follow
+        self.numbers = [key for claim in claims for key in claim.keys if is_number(key)]  # from which others may follow
 
     @Lazy
     def flags(self) -> list[tuple[frozenset[str], Flag]]:

@@ -81,7 +81,6 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     said = [key for key in keys if key in content]
     place = None if declines else index.verbatim(sentence, said, language)
     if place is not None:
-        response.before = keys
         return Grade(sentence.text, content, score=1.0, window=1.0, context=index.context_at(place))
     if not said:
         return Grade(sentence=sentence.text)
@@ -99,7 +98,6 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     findings = tuple(finding for find in with_turns(finders) if (finding := find(claim)) is not None)
     if affirms and finders and not findings and (beside := find_yes_beside_no(claim)) is not None:
         findings = (beside,)
-    response.before = keys
     # A word that no context holds counts if it is neutral, and half if it is in the question.
     missing = [keys[at] for at in claim.missing]
     is_own = 2 * (held + sum(key in claim.restated for key in missing)) >= len(said)

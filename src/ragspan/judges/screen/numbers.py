@@ -13,10 +13,10 @@ from ragspan.text.keys import is_content, is_number
 from ragspan.turns import with_turns
 
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
-_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 12, 4, 3
+_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 16, 4, 3
 _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itself: answers round
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-_PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0}
+_PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0, "hour": 60.0}
 """Of which a price or an amount is computed for another."""
 _SMALL, _ROUNDING, _WHOLE = 10, 1e-6, 100.0
 _FACTORS = {"twice": 2.0, "radius": 2.0, "diamet": 2.0, "0.5": 0.5}
@@ -90,7 +90,7 @@ def _rival(claim: Claim, quantity: Quantity) -> tuple[Quantity, int] | None:
             held += [(near.place, words, reached)] if any(_says(other, quantity) for other in there) else []
             # A number that stands elsewhere may be asked about, or computed.
             may_follow = quantity.raw in claim.response.asked or not _FACTORS.keys().isdisjoint(near.facts.keys)
-            is_clear = not (may_follow and claim.index[quantity.raw]) or around <= reached
+            is_clear = not may_follow or around <= reached
             if near.share >= claim.response.enough and is_clear:
                 rivals = [one for one in there if _are_rivals(quantity, one)]
                 rivals = [one for one in rivals if one.kind in DATES or near.facts.keys[one.at - 1] != "every"]
@@ -163,9 +163,9 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     known = _SHARES if "%" in claim.keys else _FACTORS
     factors += [number for word, number in known.items() if word in claim.keys or word in held]
-    own = _values([*claim.keys, *claim.response.asked, *claim.response.before])
+    own = _values([*claim.keys, *claim.response.asked, *claim.response.numbers])
     mine = [*own, *factors][:_MOST_OPERANDS]
-    others = [*dict.fromkeys([*own, *_values(held), *factors])][:_MOST_OPERANDS]
+    others = [*factors, *dict.fromkeys([*own, *_values(held)])][:_MOST_OPERANDS]
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=known is _SHARES)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
