@@ -34,7 +34,7 @@ from rich.table import Table
 
 from ragspan import RagRecord
 from ragspan.judges import OverlapJudge
-from ragspan.judges.screen import findings, grading
+from ragspan.judges.screen import grading
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.findings import FINDERS
 from ragspan.metrics import ContextAdherence
@@ -124,7 +124,6 @@ def rules() -> Iterator[tuple[str, Callable[[], contextlib.AbstractContextManage
     yield "derived numbers", _without(grading, "may_be_derived", lambda *_: False)
     yield "opposites", _without(english(), "opposites", {})
     yield "parts of enumerations", _without(grading, "_held_by_parts", lambda *_: 0)
-    yield "names are known by initials", _without(findings, "is_known", lambda *_: False)
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ class Response:
         self.lone = len(claims) <= _FEW_CLAIMS  # it is a sentence or two
         self.enough = _ENOUGH if self.lone else _MOST
         self.excused = language.neutral_keys | asked
-        self.numbers = [key for claim in claims for key in claim.keys if is_number(key)]  # from which others may follow
+        self.keys = [key for claim in claims for key in claim.keys]  # from whose numbers others may follow
 
     @Lazy
     def flags(self) -> list[tuple[frozenset[str], Flag]]:

@@ -123,8 +123,8 @@ class Index(dict[str, int]):
         self.update(found)
         for word, bits in found.items():
             rarity = _RARITY[min((bits & self._prose).bit_count(), len(_RARITY) - 1)]
-            # A number says little of what a sentence is about, a letter nothing; "include" stands for several keys.
-            self._weights[word] = 2 if word[:1].isdigit() else 0 if len(word) == 1 or word == "include" else rarity
+            # A number says little of what a sentence is about, a letter nothing.
+            self._weights[word] = 2 if word[:1].isdigit() else 0 if len(word) == 1 else rarity
 
     def context_at(self, place: int) -> int:
         """The index of the context that a sentence, or a window that may begin before it, is in."""

@@ -19,9 +19,6 @@ _MOST_WORDS = 120  # words of a sentence that are compared
 _NEAR, _SOON, _NOUNS = 7, 4, 3
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`. `_NOUNS` are counted."""
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
-_SAME = {"include": "includes included including", "<": "under below before until", ">": "over above after since"}
-_FORMS = {word: form for form, words in _SAME.items() for word in words.split()}
-"""What some keys are compared by: limits of a number by their side."""
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
@@ -133,7 +130,7 @@ class Facts:
         self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         keys = sentence.keys[skipped:_MOST_WORDS]
-        self.keys = keys if _FORMS.keys().isdisjoint(keys) else tuple(map(compared, keys, (*keys[1:], "")))
+        self.keys = keys
         is_double = not {"without", "unless"}.isdisjoint(self.keys) and not {"not", "no", "never"}.isdisjoint(self.keys)
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before
@@ -166,7 +163,7 @@ class Facts:
         """Keys of its content words, without numbers and their units."""
         measured = [self.keys[one.at : one.end] for one in self.quantities if one.kind not in {"month", "weekday"}]
         told = [word for word in content_of(self.keys) - english().denying if not word[:1].isdigit()]
-        return frozenset(told if "include" not in self.keys else [*told, "include"]).difference(*measured)
+        return frozenset(told).difference(*measured)
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
@@ -205,7 +202,7 @@ class Facts:
     def _begins_clause(self, at: int) -> bool:
         known, keys = english(), self.keys
         mark, word = self.pauses.get(at), keys[at]
-        if mark in {";", ":"} or word in known.turns or word in known.exceptions or (mark and word == "not"):
+        if mark in {";", ":", "("} or word in known.turns or word in known.exceptions or (mark and word == "not"):
             return True
         joins = word in {"and", "or"}
         if word == "that" and self._key(at + 1) in known.auxiliaries:
@@ -222,13 +219,14 @@ class Facts:
     def _denies(self, at: int) -> bool:
         known, word, after = english(), self.keys[at], self._key(at + 1)
         if word in known.exceptions:
-            return True
-        if word in known.negations and (word, after) not in known.harmless and not is_number(after):
+            return self.words[at].lower() != "exception"
+        pairs = {(word, after), (self._key(at - 1), word)}
+        if word in known.negations and pairs.isdisjoint(known.harmless) and not is_number(after):
             # Not the "not" of "do not take more than 8", which says "at most".
             limits = zip(self.keys[at + 1 : at + _SOON + 1], self.keys[at + 2 : at + _SOON + 2], strict=False)
             return not any(one in {"exceed", "than"} and is_number(other) for one, other in limits)
         refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
-        return refuses or (word, after) in {("free", "of"), ("exclud", "from")}
+        return refuses or ((word, after) in {("free", "of"), ("exclud", "from")} and self._key(at + 2) != "cost")
 
     def _quantity(self, at: int) -> Quantity | None:
         word, written, known = self.keys[at], self.words[at], english()
@@ -304,15 +302,9 @@ def same(one: Quantity, other: Quantity) -> bool:
     return math.isclose(one.value, other.value, rel_tol=_ROUGHLY if one.about or other.about else near)
 
 
-def compared(word: str, after: str = "") -> str:
-    """What a key is compared by, before another one."""
-    form = _FORMS.get(word, word)
-    return word if form in "<>" and not (is_number(after) or after in _CURRENCIES or after in english().dated) else form
-
-
 def tells(word: str) -> bool:
     """True for the key of a word that is compared."""
-    return (is_content(word) and not is_number(word)) or word == "include"
+    return is_content(word) and not is_number(word)
 
 
 def is_past(word: str) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final
 
+from ragspan.judges.screen import numbers
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contradictions import find_exchange, find_opposition
 from ragspan.judges.screen.facts import english
 from ragspan.judges.screen.flags import find_conflict
-from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
 from ragspan.text.keys import content_of, is_negation, is_number
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import word_set
@@ -32,22 +32,6 @@ _AROUND = 3  # words before and after a denial that it may deny
 def _find_flag(claim: Claim) -> Finding | None:
     flag = find_conflict(claim.facts, claim.response.flags) if claim.response.flags else None
     return Finding(kind="flag", response=flag.name, context=flag.shown) if flag else None
-
-
-_DOMAINS = "com|org|net|io|dev|ai|app|edu|gov|eu|uk|us|de|fr|es|it|nl|ch|at|pl|example|test"  # not dotted names of code
-_MAIL, _HOST = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}", rf"(?:[\w-]{{1,63}}\.){{1,5}}(?:{_DOMAINS})\b"
-_ADDRESS, _SIGN = re.compile(rf"(?<![\w.+-]){_MAIL}|(?<![\w@.-]){_HOST}", re.IGNORECASE), re.compile(r"[@.][\w-]")
-
-
-def _find_address(claim: Claim) -> Finding | None:
-    """An address that no context has, where one has another."""
-    for address in _ADDRESS.findall(claim.sentence.text) if claim.absent and _SIGN.search(claim.sentence.text) else ():
-        found = ((own, at) for at, text in enumerate(with_turns(claim.index.texts)) for own in _ADDRESS.findall(text))
-        known = [(own, place) for own, place in found if ("@" in own) is ("@" in address)]
-        bare = address.lower().removeprefix("www.")
-        if known and not any(f".{own.lower()}".endswith(f".{bare}") for own, _ in known):
-            return Finding(kind="name", response=address, context=known[0][0], place=known[0][1])
-    return None
 
 
 def _find_name(claim: Claim) -> Finding | None:
@@ -71,7 +55,8 @@ def _is_common(word: str, claim: Claim) -> bool:
     """Whether a word with a capital is hardly a name that has to be there: "HTTP", "Monday", or "Korean" beside "Korea"."""
     response, root = claim.response, word[:_ROOT].lower()
     known = response.language.key(word)
-    if known in english().months and claim.index[word[:3].lower()]:  # "Mar", which may be another word
+    months = english().months  # "Mar" may be another word, and a date may follow from one that is asked about
+    if known in months and (claim.index[word[:3].lower()] or not months.isdisjoint(response.asked)):
         return True
     if word.rstrip("s").isupper() or known in english().common_names or known in english().units:
         return True
@@ -127,19 +112,20 @@ def _denies(sentence: Sentence, words: frozenset[str]) -> bool:
     ends = [0, *sentence.pauses, len(sentence.keys)]
     for at in (at for at, word in enumerate(sentence.keys) if is_negation(word)):
         start, end = max(end for end in ends if end <= at), min(end for end in ends if end > at)
-        if not words.isdisjoint(sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]):
+        # "Never more than" is a limit.
+        if "than" not in sentence.keys[at:end] and not words.isdisjoint(sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]):
             return True
     return False
 
 
 FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
-    "equation": find_wrong_equation,
+    "equation": numbers.find_wrong_equation,
     "flag": _find_flag,
-    "other number": find_other_quantity,
-    "absent number": find_absent_number,
+    "other number": numbers.find_other_quantity,
+    "absent number": numbers.find_absent_number,
+    "limit": numbers.find_turned_limit,
     "denial": find_opposition,
     "exchange": find_exchange,
-    "address": _find_address,
     "name": _find_name,
     "other language": _find_denial_in_other_language,
 }

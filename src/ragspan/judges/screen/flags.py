@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ragspan.judges.screen.facts import Clause, Facts, compared
+from ragspan.judges.screen.facts import Clause, Facts
 from ragspan.text.keys import content_of, key, keys, tokens
 from ragspan.turns import give_turn, with_turns
 
@@ -92,9 +92,7 @@ def clear_flags(flags: Sequence[Flag], others: Iterable[frozenset[str]]) -> list
         named.setdefault(name, set()).add(flag._replace(name=name, said=frozenset()))
     statements = {flag.said for flag in flags}
     spoken = [said for said in with_turns(others) if said not in statements]
-    clear = [
-        (frozenset(map(compared, keys(name))), same.pop()) for name, same in named.items() if name and len(same) == 1
-    ]
+    clear = [(frozenset(keys(name)), same.pop()) for name, same in named.items() if name and len(same) == 1]
     return [(words, flag) for words, flag in with_turns(clear) if not any(words <= said for said in spoken)]
 
 

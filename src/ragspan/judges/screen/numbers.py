@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice, pairwise, permutations
 
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.facts import DATES, Facts, Quantity, english, same, tells
-from ragspan.text.keys import is_content, is_number
+from ragspan.text.keys import is_number
 from ragspan.turns import with_turns
 
 _DIGITS_OF_COUNT = 3  # a number of fewer digits may be what another one was computed with: "11 months"
@@ -18,12 +18,21 @@ _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itse
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0, "hour": 60.0}
 """Of which a price or an amount is computed for another."""
-_SMALL, _ROUNDING, _WHOLE = 10, 1e-6, 100.0
+_SMALL, _ROUNDING, _WHOLE, _CLOSE = 10, 1e-6, 100.0, 3
 _FACTORS = {"twice": 2.0, "radius": 2.0, "diamet": 2.0, "0.5": 0.5}
 _SHARES = {**_FACTORS, "third": 3.0, "quarter": 4.0, "%": _WHOLE}  # factors of what is said in per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
+_LIMIT = re.compile(
+    r"(?P<least>(?:at least|no (?:less|fewer) than|minimum of) #)|(?P<or_more># or (?:more|above|over|older))"
+    r"|(?P<most>(?:at most|(?:no|not|n't)(?: \w+)? (?:more|longer) than|(?:not|n't|never) exceed|maximum of) #)"
+    r"|(?P<up_to>(?:up to|within) #|# or (?:less|fewer|under|below|younger))"
+)
+"""Words beside a number, which stands at the sign."""
+_AGAINST = {"least": {"most", "up_to"}, "most": {"least", "or_more"}, "or_more": {"most"}, "up_to": {"least"}}
+_AHEAD = frozenset({"<", "before", "prior", "advanc", "ahead", "notic"})
+"""Words with which "up to a day before" is "at least a day before"."""
 _TERM = r"\d[\d,]*(?:\.\d+)?"
 _EQUATION = re.compile(
     rf"(?<![\w.])({_TERM}(?:\s?[+*/x\u00d7\u00f7\u00b7\u2212-]\s?{_TERM})+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])"
@@ -31,24 +40,13 @@ _EQUATION = re.compile(
 
 
 def find_absent_number(claim: Claim) -> Finding | None:
-    """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
+    """A number of two digits or more that no context holds; not a time, which may follow from others."""
     for at in claim.missing:
-        key = claim.keys[at]
-        if not is_number(key) or key in claim.restated or key not in claim.absent:
-            continue
-        quantities = claim.facts.quantities if claim.is_english else ()
-        ours = next((one for one in quantities if one.raw == key and one.kind), None)
-        for place in claim.closest[:1] if ours else ():
-            for other in claim.index.facts(place).quantities:
-                if ours and other.kind == ours.kind:
-                    return Finding(kind="number", response=ours.text, context=other.text, place=place)
-        if _TWO_DIGITS.match(claim.words[at]):
-            follows = is_content("".join(claim.keys[at + 1 : at + 2]) or "the")
-            before, number = "".join(claim.words[max(0, at - 1) : at]), claim.words[at]
-            written = [f"{before}{number}"] if "" < before < "\u2e80" else []  # "F14"; not of Chinese
-            written += [f"{number}{mark}{claim.words[at + 1]}" for mark in (" ", "-", "")] if follows else []
-            words = next((one for one in written if one in claim.sentence.text), claim.words[at])
-            return Finding(kind="absent number", response=words, place=next(iter(claim.closest), None))
+        key, said = claim.keys[at], claim.words[at]
+        if is_number(key) and ":" not in key and key in claim.absent - claim.restated and _TWO_DIGITS.match(said):
+            quantities = claim.facts.quantities if claim.is_english else ()
+            written = (one.text for one in quantities if one.raw == key and one.text in claim.sentence.text)
+            return Finding(kind="absent number", response=next(written, said), place=next(iter(claim.closest), None))
     return None
 
 
@@ -63,7 +61,8 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        is_product = any(0 < rival.value * number == quantity.value != number for number in _values(claim.keys))
+        numbers = _values(claim.keys).values()
+        is_product = any(0 < rival.value * number == quantity.value != number for number in numbers)
         if not is_product and (
             not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
         ):
@@ -130,6 +129,31 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
     return quantity.kind == other.kind or quantity.raw == other.raw
 
 
+# Limits
+
+
+def find_turned_limit(claim: Claim) -> Finding | None:
+    """A number that the claim has as the least and the contexts as the most, or the other way round: "at most 30 days"."""
+    for ours in claim.facts.quantities if claim.is_english else ():
+        (side, said), found = _limit(claim.facts, ours), list[tuple[str, str, int]]()
+        for place in claim.closest if side else ():
+            facts, shared = claim.index.facts(place), claim.content.intersection(claim.index.sentences[place])
+            is_close = len(shared) >= _CLOSE
+            found += [(*_limit(facts, one), place) for one in facts.quantities if is_close and same(ours, one)]
+        limits = {limit for limit, _, _ in found}
+        is_clear = _AHEAD.isdisjoint(claim.keys) or {side, *limits} == {"least", "most"}
+        if found and is_clear and limits <= _AGAINST[side]:
+            return Finding(kind="opposite", response=said, context=found[0][1], place=found[0][2])
+    return None
+
+
+def _limit(facts: Facts, one: Quantity) -> tuple[str, str]:
+    """Which limit it is, if any, and in which words."""
+    around = [*facts.words[max(0, one.at - 4) : one.at], "#", *facts.words[one.end : one.end + 2]]
+    match = _LIMIT.search(re.sub(r"[$€£] #", "#", " ".join(around).lower()))
+    return (match.lastgroup or "", match[0].replace("#", one.text)) if match else ("", one.text)
+
+
 # Numbers that follow from others
 
 
@@ -163,16 +187,18 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     factors = [number for word, number in _PERIODS.items() if word in claim.keys and word not in held]
     known = _SHARES if "%" in claim.keys else _FACTORS
     factors += [number for word, number in known.items() if word in claim.keys or word in held]
-    own = _values([*claim.keys, *claim.response.asked, *claim.response.numbers])
-    mine = [*own, *factors][:_MOST_OPERANDS]
-    others = [*factors, *dict.fromkeys([*own, *_values(held)])][:_MOST_OPERANDS]
-    follow = [key for key in absent if _follows(float(key), mine, others, is_share=known is _SHARES)]
+    own = _values([*claim.keys, *claim.response.asked, *claim.response.keys])
+    mine = [*own.values(), *factors][:_MOST_OPERANDS]
+    others = [*factors, *dict.fromkeys([*own.values(), *_values(held).values()])][:_MOST_OPERANDS]
+    follow = [key for key in absent if _follows(own.get(key, 0.0), mine, others, is_share=known is _SHARES)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
-def _values(keys: Iterable[str]) -> list[float]:
-    written = dict.fromkeys(key for key in keys if key[:1].isdigit() and _NUMBER.fullmatch(key))
-    return [number for number in map(float, islice(written, _MOST_OPERANDS)) if number]
+def _values(keys: Sequence[str]) -> dict[str, float]:
+    """Of the first numbers among some keys, each with the scale behind it: "4.8 million"."""
+    scales, pairs = english().scales, pairwise([*keys, ""])
+    written = ((key, after) for key, after in pairs if key[:1].isdigit() and _NUMBER.fullmatch(key))
+    return {key: float(key) * scales.get(after, 1) for key, after in islice(written, _MOST_OPERANDS) if float(key)}
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
