@@ -52,6 +52,7 @@ _TOKEN = re.compile(
       | (?<!,)(?:\d{{1,3}}(?:\.\d{{3}}){{1,4}}|\d{{1,12}}),\d{{1,2}}(?![\d,])          # 49,90 and 1.249,90
       | \d{{1,{_LONGEST}}}(?:[.٫]\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th|er|ère|ème|º|ª)\b)?  # 42, 3.50, 21st
       )
+    | [\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,5}}              # an address of mail
     | (?i:(?:{_TENS})-(?:{_ONES}))\b
     | [%٪％$€£¥₹₽₺₩₫฿₪]
     | (?:{_LETTER}\.){{2,8}}                                                # U.S., e.g.
@@ -150,7 +151,7 @@ def _lower_key(token: str) -> str:
     if word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit()):
         return number_key(word, ".")
     tens, hyphen, ones = word.partition("-")
-    if hyphen:  # "twenty-four"
+    if hyphen and "@" not in word:  # "twenty-four"
         return str(int(NUMBER_WORDS[tens]) + int(NUMBER_WORDS.get(ones, "2" if ones == "second" else "1")))
     if word.endswith("n't") or word == "cannot":
         return "not"

@@ -47,6 +47,7 @@ class Analysis:
         self.languages = languages_of(self._stated, texts, question)
         self.language = self.languages.response
         self._claims = read_claims(response, self.language)
+        self._read = sum(shares) + len(question) + characters_read([response], MAX_RESPONSE)[0]
         self.asked = content_of(read_sentence(readable(question), self.language).keys)
         """The content words of the question."""
         self.index = Index([read_context(text, self.languages.contexts) for text in texts], self.documents)
@@ -57,6 +58,13 @@ class Analysis:
         self._declines = declines(response)
         self.declines_rightly = self._declines and is_unrelated(self.asked, self.index)
         """Whether the response declines, and the contexts are about something else."""
+
+    @Lazy
+    def share_read(self) -> float:
+        """The share of the characters of the record's texts that is read, 0..1."""
+        texts = (one.text for one in self.record.contexts or ())
+        whole = sum(map(len, (self.record.response or "", self.record.question or "", *texts)))
+        return self._read / whole if whole else 1.0
 
     @property
     def claims(self) -> tuple[Sentence, ...]:
@@ -154,13 +162,3 @@ def _require_comparable(languages: Languages) -> None:
     if not languages.are_comparable:
         apart = f"the response is in {languages.response.name} and the contexts are in {languages.contexts.name}"
         raise JudgeError(LANGUAGE, f"{apart}, and the embedded judge compares words")
-
-
-def share_read(record: RagRecord) -> float:
-    """The share of the characters of a record's texts that an analysis reads, 0..1."""
-    contexts = [context.text for context in record.contexts or ()]
-    response, question = record.response or "", record.question or ""
-    whole = sum(map(len, contexts)) + len(response) + len(question)
-    read = [*characters_read(contexts[:MAX_CONTEXTS], MAX_CHARACTERS)]
-    read += [*characters_read([response], MAX_RESPONSE), *characters_read([question], _MAX_QUESTION)]
-    return sum(read) / whole if whole else 1.0

@@ -19,7 +19,7 @@ from ragspan.turns import with_turns
 _FEW_CLAIMS = 2
 _ENOUGH, _MOST = 0.6, 0.75
 """The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer."""
-_DIGITS, _YEAR = re.compile(r"\d+"), re.compile(r"(?:1\d|20)\d\d")
+_DIGITS = re.compile(r"\d+")
 _GROUPED = re.compile(r"(?<!\d)\d+(?:[ :/()-]{1,3}\d+){1,12}")  # a number in groups; not of decimals
 _FEW_WORDS = 2  # of a claim such as "14 days.", whose numbers may come from any sentence
 _FIRST = 40  # sentences of the contexts that are looked through for a number where none has a word of the claim
@@ -103,10 +103,6 @@ class Claim:
         found = {"24", "7"} if all_day else set[str]()  # "around the clock"
         places = filter(self.index.sentences.__getitem__, self.resting)  # none between contexts
         keys, known = {place: self.index.sentences[place] for place in places}, english()
-        decades = [one for one in numbers if f"{one}s" in self.sentence.text]  # "the 1980s", "the 80s"
-        stated = {*chain.from_iterable(self.index.sentences if decades else ())}
-        years = [one[:3] for one in filter(_YEAR.fullmatch, stated)]
-        found.update(one for one in decades if self.index["centuri"] or any(one.rstrip("0") in year for year in years))
         groups = [_DIGITS.findall(one) for one in _GROUPED.findall(self.sentence.text)]
         numbered = (place for place, there in keys.items() if sum(map(is_number, there)) > (0 if groups else 1))
         for text in with_turns(map(self.index.texts.__getitem__, numbered)):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ragspan.judges.screen.claims import Claim, Finding
 from ragspan.judges.screen.contexts import Near
 from ragspan.judges.screen.facts import Clause, Facts, english, is_past, tells
+from ragspan.text.keys import is_number
 from ragspan.text.vocabulary import word_set
 from ragspan.turns import with_turns
 
@@ -19,7 +20,7 @@ _ALIKE, _MOST_ALIKE = 0.5, 0.7
 """The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
 _DENIED, _LONGEST, _REACH = 2, 10, 8
 """Words behind a negation that it is about, content words of a claim whose roles are looked at, and words beside "before" that are."""
-_PIVOTS = {"before": "before after then", "after": "after before then", "than": "than", "to": "to"}
+_PIVOTS = {"before": "before after then >", "after": "after before then <", "than": "than", "to": "to"}
 _SOFT = frozenset({"against", "instead", "otherwise", "waiv", "exempt", "until", "free"})
 """Words that may deny, if the side without a negation alone has them: "advise against"; "only" does as the first word, or beside "not ... unless"."""
 _BEING = word_set("is are was were be been being get gets got")
@@ -94,6 +95,8 @@ def _matches(claim: Claim, clause: Clause, near: Near) -> Iterator[_Match]:
         denied = {claim.facts.keys[at] for at in clause.negations}.union(facts.keys[at] for at in other.negations)
         opposed, shared = [], 0.0
         for word in words:
+            if word in "<>" and not any(is_number(key) and key in facts.keys for key in claim.facts.keys):
+                continue  # "under 2 kg" beside "over 5 kg"
             if word in other.own:
                 shared += 1
             elif word in clause.own and (said := opposites.get(word, frozenset()) & other.own - claim.facts.content):
@@ -157,7 +160,7 @@ def find_exchange(claim: Claim) -> Finding | None:
 
 def _frames(facts: Facts, verb: str = "") -> Iterator[_Frame]:
     """The verbs of a sentence that somebody does; of one word only, if it is given."""
-    auxiliaries, keys, content = english().auxiliaries, facts.keys, facts.content
+    auxiliaries, keys, content = english().auxiliaries, facts.keys, facts.content.difference("<>")
     for at, word in enumerate(keys):
         if (verb and word != verb) or not at or word not in content:
             continue
@@ -221,4 +224,4 @@ def _sides(facts: Facts, pivot: str) -> tuple[frozenset[str], frozenset[str]]:
         end = min((place for place in facts.pauses if place), default=len(facts.keys))
         before, after = facts.keys[end : end + _REACH], facts.keys[1:end]
     sides = frozenset(filter(tells, before)), frozenset(filter(tells, after))
-    return sides[::-1] if pivot == "after" else sides
+    return sides[::-1] if pivot in {"after", ">"} else sides

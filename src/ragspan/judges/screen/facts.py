@@ -19,6 +19,10 @@ _MOST_WORDS = 120  # words of a sentence that are compared
 _NEAR, _SOON, _NOUNS = 7, 4, 3
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`. `_NOUNS` are counted."""
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
+_SIDES = dict.fromkeys(("under", "below", "before", "until"), "<") | dict.fromkeys(
+    ("over", "above", "after", "since"), ">"
+)
+"""What words before a number or a date are compared by: its side."""
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
@@ -130,7 +134,7 @@ class Facts:
         self.text, self.words = sentence.text, sentence.words[skipped:_MOST_WORDS]
         self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
         keys = sentence.keys[skipped:_MOST_WORDS]
-        self.keys = keys
+        self.keys = keys if _SIDES.keys().isdisjoint(keys) else tuple(map(compared, keys, (*keys[1:], "")))
         is_double = not {"without", "unless"}.isdisjoint(self.keys) and not {"not", "no", "never"}.isdisjoint(self.keys)
         self.may_deny = not is_double and not english().may_deny.isdisjoint(self.keys)
         self._before = before
@@ -144,8 +148,6 @@ class Facts:
             quantity = self._quantity(at) if not found or at >= found[-1].end else None
             if quantity is not None and found:
                 last, joint = found[-1], self.keys[found[-1].end : quantity.at]
-                if (last.kind, quantity.kind) == ("pounds sterling", "grams"):  # "3 pounds 5 ounces"
-                    last = last._replace(kind="grams", value=last.value * _POUND, size=_POUND)
                 is_half = quantity.raw == "0.5" and joint[:1] == ("and",) and not last.kind  # "two and a half hours"
                 is_rest = quantity.kind == last.kind and quantity.size < last.size > quantity.value
                 if is_half or (is_rest and joint in {(), ("and",)}):
@@ -300,6 +302,12 @@ def same(one: Quantity, other: Quantity) -> bool:
     is_large = min(one.value, other.value) >= _LARGE and len(one.raw) != len(other.raw)  # "8.3 million"
     near = _CONVERTED if one.size != other.size else _ROUNDED if is_large else _EXACT
     return math.isclose(one.value, other.value, rel_tol=_ROUGHLY if one.about or other.about else near)
+
+
+def compared(word: str, after: str) -> str:
+    """What a key is compared by, before another one."""
+    is_limit = is_number(after) or after in _CURRENCIES or after in english().dated
+    return _SIDES.get(word, word) if is_limit else word
 
 
 def tells(word: str) -> bool:

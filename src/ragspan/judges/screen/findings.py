@@ -35,7 +35,11 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 
 def _find_name(claim: Claim) -> Finding | None:
-    """A name of which no part stands in a context or the question, but for words that anybody may say."""
+    """A name of which no part stands in a context or the question, but for words that anybody may say; or an address of mail."""
+    for address in (
+        claim.words[at] for at in claim.missing if "@" in claim.words[at] and claim.keys[at] in claim.absent
+    ):
+        return Finding(kind="name", response=address, place=next(iter(claim.closest), None))
     if claim.response.language.capitalises_nouns or not any(claim.words[at][0].isupper() for at in claim.missing):
         return None
     capital = [word[0].isupper() and key in claim.content for word, key in zip(claim.words, claim.keys, strict=True)]
@@ -108,12 +112,13 @@ def _is_denied_on_one_side(claim: Claim, sentence: Sentence) -> bool:
 
 
 def _denies(sentence: Sentence, words: frozenset[str]) -> bool:
-    """Whether a sentence denies something, with one of some words around the denial and no pause between them."""
+    """Whether a sentence denies something, with one of some words around the denial and no pause between them; not by a limit: "never more than"."""
     ends = [0, *sentence.pauses, len(sentence.keys)]
     for at in (at for at, word in enumerate(sentence.keys) if is_negation(word)):
         start, end = max(end for end in ends if end <= at), min(end for end in ends if end > at)
-        # "Never more than" is a limit.
-        if "than" not in sentence.keys[at:end] and not words.isdisjoint(sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]):
+        if "than" not in sentence.keys[at:end] and not words.isdisjoint(
+            sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]
+        ):
             return True
     return False
 

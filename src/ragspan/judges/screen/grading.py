@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
@@ -88,7 +88,7 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     together, context = index.best_window(said)
     if not together and claim.content <= language.neutral_keys:  # "The text."
         return Grade(sentence.text, content)
-    held = float(max(together, _held_by_parts(claim)))
+    held = float(together)
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]
@@ -119,13 +119,6 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
         findings=findings,
         unsure=None if findings else unsure,
     )
-
-
-def _held_by_parts(claim: Claim) -> int:
-    """How many content words the contexts hold, where each part of an enumeration may rest on another place."""
-    ends = [at for at, mark in claim.sentence.pauses.items() if mark in {",", ";"}]
-    parts = [content_of(claim.keys[start:end]) for start, end in pairwise([0, *ends, len(claim.keys)])]
-    return sum(claim.index.best_window(part)[0] for part in parts) if ends and min(map(len, parts)) > 1 else 0
 
 
 def is_unrelated(question: frozenset[str], index: Index) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
-from ragspan.judges.screen.analysis import Analysis, share_read
+from ragspan.judges.screen.analysis import Analysis
 from ragspan.judges.screen.grading import UNRELATED, is_unrelated, probability
 from ragspan.judges.screen.relevance import are_useful, conveyed_share, held_shares, rate_coverage
 from ragspan.judges.screen.wording import explain_answer, explain_claim, quoted
@@ -45,7 +45,7 @@ class OverlapJudge:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
-        return session_of(record).get_or_make((self, "read"), lambda: share_read(record))
+        return self._analysis(record).share_read
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
@@ -101,7 +101,7 @@ class OverlapJudge:
             supported = probability(grade.score, elsewhere.language)
             if supported >= _SURE and grade.context is not None:
                 found.append((claim, grade.context))
-            elif supported < _NOT_THERE and share_read(elsewhere.record) == 1:
+            elif supported < _NOT_THERE and elsewhere.share_read == 1:
                 found.append((claim, None))
         return found
 

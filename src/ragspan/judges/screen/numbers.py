@@ -18,21 +18,17 @@ _TOLERANCE = 0.006  # how far a number may be from a product or a share, of itse
 _WEEK = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _PERIODS = {"year": 12.0, "month": 12.0, "week": 7.0, "daili": 24.0, "hour": 60.0}
 """Of which a price or an amount is computed for another."""
-_SMALL, _ROUNDING, _WHOLE, _CLOSE = 10, 1e-6, 100.0, 3
+_SMALL, _ROUNDING, _WHOLE, _CLOSE, _ALIKE = 10, 1e-6, 100.0, 3, 0.6
 _FACTORS = {"twice": 2.0, "radius": 2.0, "diamet": 2.0, "0.5": 0.5}
 _SHARES = {**_FACTORS, "third": 3.0, "quarter": 4.0, "%": _WHOLE}  # factors of what is said in per cent
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
 _LIMIT = re.compile(
-    r"(?P<least>(?:at least|no (?:less|fewer) than|minimum of) #)|(?P<or_more># or (?:more|above|over|older))"
-    r"|(?P<most>(?:at most|(?:no|not|n't)(?: \w+)? (?:more|longer) than|(?:not|n't|never) exceed|maximum of) #)"
-    r"|(?P<up_to>(?:up to|within) #|# or (?:less|fewer|under|below|younger))"
+    r"(?P<least>at least|no (?:less|fewer) than|minimum of) #"
+    r"|(?P<most>at most|(?:no|not|n't)(?: \w+)? (?:more|longer) than|(?:not|n't|never) exceed|maximum of) #"
 )
-"""Words beside a number, which stands at the sign."""
-_AGAINST = {"least": {"most", "up_to"}, "most": {"least", "or_more"}, "or_more": {"most"}, "up_to": {"least"}}
-_AHEAD = frozenset({"<", "before", "prior", "advanc", "ahead", "notic"})
-"""Words with which "up to a day before" is "at least a day before"."""
+"""Words before a number, which stands at the sign."""
 _TERM = r"\d[\d,]*(?:\.\d+)?"
 _EQUATION = re.compile(
     rf"(?<![\w.])({_TERM}(?:\s?[+*/x\u00d7\u00f7\u00b7\u2212-]\s?{_TERM})+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])"
@@ -40,13 +36,23 @@ _EQUATION = re.compile(
 
 
 def find_absent_number(claim: Claim) -> Finding | None:
-    """A number of two digits or more that no context holds; not a time, which may follow from others."""
+    """A number that no context holds: of two digits or more, or beside another of its kind in a sentence that is much the same."""
+    place, words = next(iter(claim.closest), None), {word for word in claim.content if not is_number(word)}
+    is_alike = place is not None and len(words.intersection(claim.index.sentences[place])) >= _ALIKE * len(words)
     for at in claim.missing:
         key, said = claim.keys[at], claim.words[at]
-        if is_number(key) and ":" not in key and key in claim.absent - claim.restated and _TWO_DIGITS.match(said):
-            quantities = claim.facts.quantities if claim.is_english else ()
-            written = (one.text for one in quantities if one.raw == key and one.text in claim.sentence.text)
-            return Finding(kind="absent number", response=next(written, said), place=next(iter(claim.closest), None))
+        # A time may follow from one that is asked about, "the 1980s" from a year.
+        may_follow = (":" in key and any(map(is_number, claim.response.asked))) or f"{said}s" in claim.sentence.text
+        if not is_number(key) or may_follow or key not in claim.absent - claim.restated:
+            continue
+        ours = next((one for one in claim.facts.quantities if one.raw == key), None) if claim.is_english else None
+        there = claim.index.facts(place).quantities if ours and is_alike and place is not None else ()
+        rival = next((other for other in there if ours and ours.kind and other.kind == ours.kind), None)
+        if ours and rival:
+            return Finding(kind="number", response=ours.text, context=rival.text, place=place)
+        if _TWO_DIGITS.match(said):
+            said = ours.text if ours and ours.text in claim.sentence.text else said
+            return Finding(kind="absent number", response=said, place=place)
     return None
 
 
@@ -61,11 +67,9 @@ def find_other_quantity(claim: Claim) -> Finding | None:
     rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
         saying = [other for other in claim.facts.quantities if _says(other, rival)]
-        numbers = _values(claim.keys).values()
-        is_product = any(0 < rival.value * number == quantity.value != number for number in numbers)
-        if not is_product and (
-            not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
-        ):
+        exchanged = any(other in saying and _says(quantity, instead) for other, instead, _ in rivals)
+        is_product = any(0 < rival.value * one == quantity.value != one for one in _values(claim.keys).values())
+        if not is_product and (exchanged or not saying):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
             return Finding(kind=kind, response=quantity.text, context=rival.text, place=place)
     return None
@@ -138,19 +142,17 @@ def find_turned_limit(claim: Claim) -> Finding | None:
         (side, said), found = _limit(claim.facts, ours), list[tuple[str, str, int]]()
         for place in claim.closest if side else ():
             facts, shared = claim.index.facts(place), claim.content.intersection(claim.index.sentences[place])
-            is_close = len(shared) >= _CLOSE
-            found += [(*_limit(facts, one), place) for one in facts.quantities if is_close and same(ours, one)]
-        limits = {limit for limit, _, _ in found}
-        is_clear = _AHEAD.isdisjoint(claim.keys) or {side, *limits} == {"least", "most"}
-        if found and is_clear and limits <= _AGAINST[side]:
+            held = facts.quantities if len(shared) >= _CLOSE else ()
+            found += [(*_limit(facts, one), place) for one in held if same(ours, one)]
+        if {limit for limit, _, _ in found} == {"least", "most"} - {side}:
             return Finding(kind="opposite", response=said, context=found[0][1], place=found[0][2])
     return None
 
 
 def _limit(facts: Facts, one: Quantity) -> tuple[str, str]:
     """Which limit it is, if any, and in which words."""
-    around = [*facts.words[max(0, one.at - 4) : one.at], "#", *facts.words[one.end : one.end + 2]]
-    match = _LIMIT.search(re.sub(r"[$€£] #", "#", " ".join(around).lower()))
+    before = " ".join(facts.words[max(0, one.at - 4) : one.at]).rstrip(" $€£").lower()
+    match = _LIMIT.search(f"{before} #")
     return (match.lastgroup or "", match[0].replace("#", one.text)) if match else ("", one.text)
 
 
@@ -190,15 +192,16 @@ def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
     own = _values([*claim.keys, *claim.response.asked, *claim.response.keys])
     mine = [*own.values(), *factors][:_MOST_OPERANDS]
     others = [*factors, *dict.fromkeys([*own.values(), *_values(held).values()])][:_MOST_OPERANDS]
-    follow = [key for key in absent if _follows(own.get(key, 0.0), mine, others, is_share=known is _SHARES)]
+    written = ((key, value) for (key, _), value in own.items() if key in absent)
+    follow = {key for key, value in written if _follows(value, mine, others, is_share=known is _SHARES)}
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
-def _values(keys: Sequence[str]) -> dict[str, float]:
-    """Of the first numbers among some keys, each with the scale behind it: "4.8 million"."""
-    scales, pairs = english().scales, pairwise([*keys, ""])
-    written = ((key, after) for key, after in pairs if key[:1].isdigit() and _NUMBER.fullmatch(key))
-    return {key: float(key) * scales.get(after, 1) for key, after in islice(written, _MOST_OPERANDS) if float(key)}
+def _values(keys: Sequence[str]) -> dict[tuple[str, str], float]:
+    """Of the first numbers among some keys, by the number and the word behind it, which may be its scale: "4.8 million"."""
+    pairs = ((key, after) for key, after in pairwise([*keys, ""]) if key[:1].isdigit() and _NUMBER.fullmatch(key))
+    values = ((pair, float(pair[0]) * english().scales.get(pair[1], 1)) for pair in islice(pairs, _MOST_OPERANDS))
+    return {pair: value for pair, value in values if value}
 
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
@@ -215,7 +218,7 @@ def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
             exact += [_WHOLE - one, _WHOLE - one - other, round(_WHOLE / one), round(_WHOLE * one / other)]
-        if any(abs(result - value) < _ROUNDING for result in exact):
+        if any(abs(result - value) < _ROUNDING * max(1, value) for result in exact):
             return True
         if any(abs(result - value) <= _TOLERANCE * value for result in about):
             return True
