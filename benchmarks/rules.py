@@ -123,7 +123,6 @@ def rules() -> Iterator[tuple[str, Callable[[], contextlib.AbstractContextManage
         yield name, partial(patch.dict, FINDERS, {name: lambda _: None})
     yield "derived numbers", _without(grading, "may_be_derived", lambda *_: False)
     yield "opposites", _without(english(), "opposites", {})
-    yield "parts of enumerations", _without(grading, "_held_by_parts", lambda *_: 0)
 
 
 def main() -> None:

@@ -98,7 +98,6 @@ class Index(dict[str, int]):
         """The keys and the text of the sentence at each place; empty between two contexts."""
         self._firsts: list[int] = []
         self._weights: dict[str, int] = {}
-        """How much each word counts, in eighths: less, the more sentences have it."""
         self._prose = 0
         for at, context in enumerate(with_turns(contexts)):
             first = len(self.sentences) + 2

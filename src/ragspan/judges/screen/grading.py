@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ragspan.judges.screen.claims import Claim, Finding, Response
@@ -88,7 +88,11 @@ def grade(sentence: Sentence, response: Response, *, affirms: bool = False) -> G
     together, context = index.best_window(said)
     if not together and claim.content <= language.neutral_keys:  # "The text."
         return Grade(sentence.text, content)
-    held = float(together)
+    # Each part of an enumeration may rest on another place.
+    ends = [at for at, mark in sentence.pauses.items() if mark in {",", ";"}]
+    parts = [content_of(keys[start:end]) for start, end in pairwise([0, *ends, len(keys)])]
+    by_parts = sum(index.best_window(part)[0] for part in parts) if ends and min(map(len, parts)) > 1 else 0
+    held = float(max(together, by_parts))
     absent = [at for at in claim.missing if keys[at] in claim.absent]
     numbers = [keys[at] for at in absent if is_number(keys[at]) and keys[at] not in claim.restated]
     capitals = [at for at in absent if at and claim.words[at][0].isupper() and not is_number(keys[at])]

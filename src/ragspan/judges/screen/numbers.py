@@ -24,11 +24,10 @@ _SHARES = {**_FACTORS, "third": 3.0, "quarter": 4.0, "%": _WHOLE}  # factors of 
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")  # more than a count of what an answer lists
 _COMPUTED = re.compile(r"\d[^=\n]*\s=\s?[$€£]?\s?\d")
-_LIMIT = re.compile(
+_LIMIT = re.compile(  # words before a number, which stands at the sign
     r"(?P<least>at least|no (?:less|fewer) than|minimum of) #"
     r"|(?P<most>at most|(?:no|not|n't)(?: \w+)? (?:more|longer) than|(?:not|n't|never) exceed|maximum of) #"
 )
-"""Words before a number, which stands at the sign."""
 _TERM = r"\d[\d,]*(?:\.\d+)?"
 _EQUATION = re.compile(
     rf"(?<![\w.])({_TERM}(?:\s?[+*/x\u00d7\u00f7\u00b7\u2212-]\s?{_TERM})+)\s?=\s?[$€£]?\s?({_TERM})(?![\d%])"
@@ -41,7 +40,6 @@ def find_absent_number(claim: Claim) -> Finding | None:
     is_alike = place is not None and len(words.intersection(claim.index.sentences[place])) >= _ALIKE * len(words)
     for at in claim.missing:
         key, said = claim.keys[at], claim.words[at]
-        # A time may follow from one that is asked about, "the 1980s" from a year.
         may_follow = (":" in key and any(map(is_number, claim.response.asked))) or f"{said}s" in claim.sentence.text
         if not is_number(key) or may_follow or key not in claim.absent - claim.restated:
             continue
