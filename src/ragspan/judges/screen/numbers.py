@@ -44,13 +44,11 @@ def find_absent_number(claim: Claim) -> Finding | None:
         if not is_number(key) or may_follow or key not in claim.absent - claim.restated:
             continue
         ours = next((one for one in claim.facts.quantities if one.raw == key), None) if claim.is_english else None
-        there = claim.index.facts(place).quantities if ours and is_alike and place is not None else ()
-        rival = next((other for other in there if ours and ours.kind and other.kind == ours.kind), None)
-        if ours and rival:
-            return Finding(kind="number", response=ours.text, context=rival.text, place=place)
-        if _TWO_DIGITS.match(said):
-            said = ours.text if ours and ours.text in claim.sentence.text else said
-            return Finding(kind="absent number", response=said, place=place)
+        there = claim.index.facts(place).quantities if ours and place is not None else ()
+        rival = next((other.text for other in there if ours and ours.kind and other.kind == ours.kind), "")
+        if _TWO_DIGITS.match(said) or (rival and is_alike):
+            said = ours.text if ours and (rival or ours.text in claim.sentence.text) else said
+            return Finding(kind="number" if rival else "absent number", response=said, context=rival, place=place)
     return None
 
 
