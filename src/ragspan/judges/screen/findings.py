@@ -36,9 +36,10 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 def _find_name(claim: Claim) -> Finding | None:
     """A name of which no part stands in a context or the question, but for words that anybody may say; or an address of mail."""
-    for address in (
-        claim.words[at] for at in claim.missing if "@" in claim.words[at] and claim.keys[at] in claim.absent
-    ):
+    address = next(
+        (claim.words[at] for at in claim.missing if "@" in claim.words[at] and claim.keys[at] in claim.absent), None
+    )
+    if address is not None:
         return Finding(kind="name", response=address, place=next(iter(claim.closest), None))
     if claim.response.language.capitalises_nouns or not any(claim.words[at][0].isupper() for at in claim.missing):
         return None
@@ -116,9 +117,8 @@ def _denies(sentence: Sentence, words: frozenset[str]) -> bool:
     ends = [0, *sentence.pauses, len(sentence.keys)]
     for at in (at for at, word in enumerate(sentence.keys) if is_negation(word)):
         start, end = max(end for end in ends if end <= at), min(end for end in ends if end > at)
-        if "than" not in sentence.keys[at:end] and not words.isdisjoint(
-            sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]
-        ):
+        around = sentence.keys[max(start, at - _AROUND) : min(end, at + _AROUND + 1)]
+        if "than" not in sentence.keys[at:end] and not words.isdisjoint(around):
             return True
     return False
 

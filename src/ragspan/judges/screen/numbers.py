@@ -40,6 +40,7 @@ def find_absent_number(claim: Claim) -> Finding | None:
     is_alike = place is not None and len(words.intersection(claim.index.sentences[place])) >= _ALIKE * len(words)
     for at in claim.missing:
         key, said = claim.keys[at], claim.words[at]
+        # A time may follow from one that is asked about, "the 1980s" from a year.
         may_follow = (":" in key and any(map(is_number, claim.response.asked))) or f"{said}s" in claim.sentence.text
         if not is_number(key) or may_follow or key not in claim.absent - claim.restated:
             continue
