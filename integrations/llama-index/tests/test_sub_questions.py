@@ -6,11 +6,23 @@ import json
 
 import pytest
 from captures import Answered
-from li_programs import ANSWER, QUESTION, answer_of, each_way, engine_tool, topic_engine
+from li_programs import (
+    ANSWER,
+    QUESTION,
+    FixedRetriever,
+    answer_of,
+    each_way,
+    engine,
+    engine_over,
+    engine_tool,
+    topic_engine,
+)
 from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
 from llama_index.core.query_engine import MultiStepQueryEngine, SubQuestionQueryEngine
 from llama_index.core.question_gen import LLMQuestionGenerator
+from llama_index.core.retrievers import RecursiveRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore
 
 BOTH = "Compare the cello and the harp."
 COMPARED = "The harp has more strings."
@@ -87,3 +99,23 @@ def test_several_steps(captured, decomposes, way):
     answer_of(lambda **options: step_by_step(response_synthesizer=get_response_synthesizer(**options)), QUESTION, way)
 
     assert captured.answers() == [STEPS]
+
+
+# A search that asks an engine
+
+
+@each_way
+def test_a_node_that_stands_for_an_engine(captured, model, way):
+    """What the engine answered is a context, and what it answered from is the evidence behind it."""
+    model.says("A low instrument.", ANSWER)
+    table = IndexNode(text="A table of instruments", index_id="table")
+    sources = {"retriever_dict": {"nodes": FixedRetriever([NodeWithScore(node=table)])}}
+
+    def recursive(**options):
+        source = RecursiveRetriever("nodes", query_engine_dict={"table": engine("cello")}, **sources)
+        return engine_over(source, **options)
+
+    answer_of(recursive, QUESTION, way)
+
+    context = f"Query: {QUESTION}\nResponse: A low instrument."
+    assert captured.answers() == [Answered(QUESTION, [context], ANSWER, evidence=("cello",))]

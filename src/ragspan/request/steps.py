@@ -69,10 +69,9 @@ class Step:
 
     @property
     def inside_search(self) -> bool:
-        step = self.parent
-        while step is not None and not isinstance(step, SearchStep):
-            step = step.parent
-        return step is not None
+        """Whether it serves a search; not inside a synthesis, whose answer the search found: "Query: ... Response: ..."."""
+        around = (step for step in self.ancestors() if isinstance(step, (SearchStep, SynthesisStep)))
+        return isinstance(next(around, None), SearchStep)
 
     @property
     def messages(self) -> Sequence[PayloadMessage]:
