@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from li_agents import agent, ask, concludes, reasoning_agent, thinks
+from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_model import calls
 from li_programs import ANSWER, CELLO, PASSAGES, QUESTION, ask_model, by_hand, engine, retriever, tools_know_their_run
 from li_public import program
@@ -150,3 +150,16 @@ async def a_workflow_that_calls_a_tool_beside_its_search():
         return (await Settings.llm.acomplete(f"{stock}\n\n{context}\n\n{event.query}")).text
 
     await one_step(answer).run(query=QUESTION)
+
+
+@program(
+    [CELLO],
+    calls("look_up", input="strings"),
+    ANSWER,
+    background=[
+        ("other", "{'customer': 'Maria Lopez plays in a quartet and has rented a cello since 2019', 'turn': 1")
+    ],
+)
+async def an_agent_whose_prompt_shows_its_state():
+    state = {"customer": "Maria Lopez plays in a quartet and has rented a cello since 2019", "turn": 1}
+    await ask(agent(retriever_tool("cello"), initial_state=state), QUESTION)

@@ -148,20 +148,20 @@ def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None
 
 def _start_of_call(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if "start_event" not in arguments:
-        for given in arguments.values():
-            return _asked(given, log), facts.name
-        return None, facts.name
-    event = arguments["start_event"]
+        given = next(iter(arguments.values()), None)
+        return _asked(given, log) if arguments else None, facts.name
+    event, own = arguments["start_event"], fields_of(instance)
     log.about |= {
         "is_run": True,
         "reread": True,
         "is_resumed": event is None,
         "is_agent": not facts.bases.isdisjoint(_AGENTS),
-        "agent_name": plain_text(fields_of(instance).get("name")),
+        "agent_name": plain_text(own.get("name")),
     }
     if event is None:
         return None, facts.name
-    taken = {name: _asked(value, log) for name, value in event_fields(event).items() if value is not None}
+    shown = {"state": own.get("initial_state") or None, **event_fields(event)}  # an agent's prompt shows its state
+    taken = {name: _asked(value, log) for name, value in shown.items() if value is not None}
     if "chat_history" in taken:  # a conversation is the question
         taken["messages"] = taken.pop("chat_history")
     return taken, facts.name
