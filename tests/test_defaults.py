@@ -38,6 +38,10 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
             {"JUDGE": "openai:local", "JUDGE_BASE_URL": "http://127.0.0.1:1/v1", "BUDGET_USD_PER_DAY": "5"},
             r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_OPTIONS",
         ),
+        (
+            {"JUDGE": "openai:any", "JUDGE_API_KEY": "k", "JUDGE_OPTIONS": '{"prize": [1, 1]}'},
+            "'openai:any' cannot be made: .*'prize'; its options come from RAGSPAN_JUDGE_OPTIONS",
+        ),
     ],
 )
 def test_an_engine_that_cannot_be_made_is_an_error_that_says_what_to_set(monkeypatch, variables, message):

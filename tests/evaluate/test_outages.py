@@ -172,3 +172,17 @@ def test_where_nothing_is_scored_the_command_fails_and_says_why_once(
     assert done.exit_code == 1
     assert (done.stderr.count("Incorrect API key"), told in done.stderr) == (1, True)
     assert "Incorrect API key" not in done.stdout
+
+
+def test_a_resumed_run_counts_what_the_earlier_one_spent_on_what_failed(tmp_path):
+    def paying(*failing):
+        def ask(_, row):
+            report_usage(Usage(requests=1))
+            return JudgeError("InvalidVerdict", "no verdict") if row in failing else None
+
+        return Flaky(ask)
+
+    evaluate(ROWS, [paying("r3", "r7")], output=tmp_path / "r.jsonl")
+    resumed = evaluate(ROWS, [paying()], output=tmp_path / "r.jsonl", resume=True)
+
+    assert resumed.usage.requests == len(ROWS) + 2

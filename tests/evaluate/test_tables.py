@@ -145,7 +145,7 @@ def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing
 
     assert (numbers(good), numbers(bad)) == ([1, 5], [2, 3, 4])
     assert data_of(bad) == [
-        "it is not JSON: Expecting value, at line 1, column 12",
+        "it is not JSON: Expecting value, at column 12",
         "it is a list, but should be a dictionary or a record",
         "it is not JSON: nested too deep, or with a number of thousands of digits",
     ]

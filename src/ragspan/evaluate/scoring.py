@@ -262,7 +262,7 @@ class Run:
             left := [metric.name for metric in self.metrics if self._is_left(row, metric)]
         ):
             return row
-        is_new, asked, found = not row.outcomes, row.asked, dict[str, Outcome]()
+        is_new, asked, known = not row.outcomes, row.asked, dict(row.outcomes)
         began = now = time.monotonic()
         pause, in_vain, failed_at = 1.0, 0, math.inf
         while left:
@@ -275,8 +275,8 @@ class Run:
                 break
             asked = asked or result.asked
             for name, outcome in result.outcomes.items():
-                spent = found[name].usage if name in found else None
-                found[name] = replace(outcome, usage=spent + (outcome.usage or Usage())) if spent else outcome
+                spent = known[name].usage if name in known else None  # in an earlier run, too
+                known[name] = replace(outcome, usage=spent + (outcome.usage or Usage())) if spent else outcome
                 if isinstance(outcome, MetricFailure) and outcome.outage and outcome.status not in _LASTING:
                     answered_at, patience = self._answered[name]
                     in_vain += answered_at > failed_at and outcome.status != _TOO_MANY
@@ -291,7 +291,6 @@ class Run:
                 failed_at = now
                 await asyncio.sleep(min(pause, _LONGEST_PAUSE))
                 pause *= 2
-        known = {**row.outcomes, **found}
         outcomes = {metric.name: known.get(metric.name, _LOST) for metric in self.metrics}
         return replace(row, asked=asked, outcomes=outcomes)
 

@@ -161,7 +161,7 @@ def _json_table(lines: Iterator[str], name: str) -> Table:
     if begin.strip() == "{":
         raise TableError(f"{name} is a JSON object of several lines: write one object a line, or an array of them")
     rest = lines if begin.startswith(f'{{"{RUN}"') else chain([begin], lines)
-    return _table(_parsed(line) for line in rest if line.strip())
+    return _table(_parsed(line.rstrip()) for line in rest if line.strip())
 
 
 def _parsed(text: str) -> Any:
@@ -169,7 +169,8 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        return TableError(f"is not JSON: {error.msg}, at line {error.lineno}, column {error.colno}")
+        line = f"line {error.lineno}, " if "\n" in text else ""
+        return TableError(f"is not JSON: {error.msg}, at {line}column {error.colno}")
     except (ValueError, RecursionError):
         return TableError("is not JSON: nested too deep, or with a number of thousands of digits")
 

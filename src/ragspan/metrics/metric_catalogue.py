@@ -139,4 +139,8 @@ def judge_from(settings: Settings) -> Judge:
         given["mode"] = settings.judge_mode
     if names == ["hhem"]:
         given["device"] = settings.hhem_device
-    return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
+    try:
+        return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
+    except ConfigurationError as error:
+        hint = "; its options come from RAGSPAN_JUDGE_OPTIONS" if settings.judge_options else ""
+        raise ConfigurationError(f"{error}{hint}") from None
