@@ -31,7 +31,7 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
         ({"QUEUE_SIZE": "0"}, "RAGSPAN_QUEUE_SIZE is '0', but should be a whole number, at least 1"),
         (
             {"EMITTERS": "otel,fenix"},
-            r"there is no emitter 'fenix' here; did you mean 'phoenix'\?; there are: console, .*otel, phoenix$",
+            r"there is no emitter 'fenix' here \(by emitters or RAGSPAN_EMITTERS\); did you mean 'phoenix'\?; there are: console, .*otel, phoenix$",
         ),
         ({"METRICS": "faithfulness,answer_relevance"}, "answer_relevance needs an LLM judge"),
         (

@@ -41,6 +41,7 @@ def test_a_cell_is_read_as_what_a_record_needs(read, cell, value):
         *[(cell_text, cell, "but should be text") for cell in (["a"], {"a": 1}, b"a")],
         (contexts_of, [{"title": "secret"}], "cannot be read: .* one of text, page_content, content"),
         *[(contexts_of, cell, "cannot be read") for cell in (["a", None, 7], '["a", ["secret"]]', 7)],
+        (contexts_of, """["Bo's secret." 'b']""", "as NumPy prints it"),
     ],
 )
 def test_what_a_record_cannot_hold_is_an_error_that_quotes_nothing(read, cell, message):

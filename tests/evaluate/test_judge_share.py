@@ -59,9 +59,7 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     shown = str(evaluation)
     assert "600 rows evaluated: 600 by overlap" in shown
     assert "(some by more than one)" in shown
-    assert (
-        "the embedded judge's figures, over all rows. openai:m was asked about 30% of them, the most doubtful" in shown
-    )
+    assert "Asked about 30% of them, the most doubtful ones and 7.5% at random, openai:m says:" in shown
     assert f"context_adherence: {asked.failures.value:.1%} of all rows fail by openai:m, estimated" in shown
 
     gates = [Gate(metric="context_adherence", kind=kind, minimum=1.0) for kind in ("mean", "passing", "none_below")]
@@ -145,7 +143,7 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     assert fallbacks > 0
     assert (failed.is_scored, failed.failing > 0) == (False, True)
     assert failed.why_not_scored.endswith(f" {fallbacks}")
-    assert "the judge was asked about 20% of them, the most doubtful ones and 5% at random:" in str(failed)
+    assert "Asked about 20% of them, the most doubtful ones and 5% at random, the judge says:" in str(failed)
     (result,) = check_gates(failed, [Gate(metric="faithfulness", kind="mean", minimum=0.0)])
     assert "nothing was scored" in result.trouble
     assert again.summary["context_adherence"].asked.scored == fallbacks

@@ -296,7 +296,7 @@ def share_lines(evaluation: Evaluation) -> list[str]:
         return []
     who = ", ".join(dict.fromkeys(asked.judge for asked in shared.values() if asked.judge)) or "the judge"
     part = f"{100 * share:.3g}% of them, the most doubtful ones and {100 * share * RANDOM_PART:.3g}% at random"
-    lines = [f"Above: the embedded judge's figures, over all rows. {who} was asked about {part}:"]
+    lines = [f"Above: the embedded judge's figures, over all rows. Asked about {part}, {who} says:"]
     for metric, asked in shared.items():
         words = f"no estimate for all rows, which takes {LEAST_LABELS} at random (about 700 rows at a share of 0.2)"
         if (rate := asked.failures) is not None:

@@ -100,7 +100,8 @@ def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
         if written is None and printed.startswith("["):
             with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 written = ast.literal_eval(printed)
-            written = written if repr(written) == printed else None  # NumPy leaves out commas: that is one text
+            if isinstance(written, list) and repr(written) != printed:  # NumPy leaves out commas
+                raise CellError("may be a list as NumPy prints it, without commas: save the table as JSONL or Parquet")
         has_text = isinstance(written, dict) and any(isinstance(written.get(key), str) for key in field_names.TEXT)
         cell = written if has_text or isinstance(written, list) else cell  # other JSON is a context as well
     elif hasattr(cell, "tolist"):  # an array or a series; of no dimension it is a single text

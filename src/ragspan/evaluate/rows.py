@@ -158,7 +158,7 @@ class RowWriter(ResultFile):
         changes = [f"{name} was {was[name]}, is {now[name]}" for name in now if was.get(name, now[name]) != now[name]]
         if changes:
             plain = re.sub("[][{}'\"]", "", "; ".join(changes)).replace("None", "none")
-            raise TableError(f"{earlier} is of another run, so it cannot be continued: {plain}")
+            raise TableError(f"{earlier} is of another run, so it cannot be continued: {plain}; name another output")
         self._is_copy = earlier is output
         if self._is_copy:
             shutil.copy(output, self.path)
@@ -204,9 +204,8 @@ class RowWriter(ResultFile):
             if not isinstance(row, EvaluatedRow) or (row.row, _texts(row)) != (done.row, _texts(done)):
                 if self._is_copy:
                     self.path.unlink()
-                raise TableError(
-                    f"row {done.row} is not what it was in the run of {self.path}, which cannot be continued"
-                )
+                what = f"row {done.row} is not what it was in the run of {self._output}"
+                raise TableError(f"{what}, which cannot be continued; name another output")
             metadata = {**done.record.metadata, **row.record.metadata}
             record = replace(row.record, record_id=done.record.record_id, metadata=metadata)
             row = replace(row, record=record, outcomes=done.outcomes, asked=done.asked)

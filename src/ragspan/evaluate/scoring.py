@@ -43,7 +43,7 @@ from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_transient
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, is_transient
 from ragspan.process import in_use
 from ragspan.records import RagRecord
 from ragspan.usage import Usage

@@ -95,5 +95,5 @@ def emitter_class(name: str) -> Any:
         ConfigurationError: no package registers one, or it cannot be imported.
     """
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
-    missing = f"there is no emitter {name!r} here{meant(name, known)}; there are: {', '.join(known)}"
+    missing = f"there is no emitter {name!r} here (by emitters or RAGSPAN_EMITTERS){meant(name, known)}; there are: {', '.join(known)}"
     return load_part(_EMITTERS, name, missing)

@@ -36,11 +36,9 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 def _find_name(claim: Claim) -> Finding | None:
     """A name of which no part stands in a context or the question, but for words that anybody may say; or an address of mail."""
-    address = next(
-        (claim.words[at] for at in claim.missing if "@" in claim.words[at] and claim.keys[at] in claim.absent), None
-    )
-    if address is not None:
-        return Finding(kind="name", response=address, place=next(iter(claim.closest), None))
+    addresses = [claim.words[at] for at in claim.missing if "@" in claim.words[at] and claim.keys[at] in claim.absent]
+    if addresses:
+        return Finding(kind="name", response=addresses[0], place=next(iter(claim.closest), None))
     if claim.response.language.capitalises_nouns or not any(claim.words[at][0].isupper() for at in claim.missing):
         return None
     capital = [word[0].isupper() and key in claim.content for word, key in zip(claim.words, claim.keys, strict=True)]

@@ -37,7 +37,8 @@ _EQUATION = re.compile(
 def find_absent_number(claim: Claim) -> Finding | None:
     """A number that no context holds: of two digits or more, or beside another of its kind in a sentence that is much the same."""
     place, words = next(iter(claim.closest), None), {word for word in claim.content if not is_number(word)}
-    is_alike = place is not None and len(words.intersection(claim.index.sentences[place])) >= _ALIKE * len(words)
+    closest = () if place is None else claim.index.sentences[place]
+    is_alike = len(words.intersection(closest)) >= _ALIKE * len(words)
     for at in claim.missing:
         key, said = claim.keys[at], claim.words[at]
         # A time may follow from one that is asked about, "the 1980s" from a year.
@@ -47,7 +48,8 @@ def find_absent_number(claim: Claim) -> Finding | None:
         ours = next((one for one in claim.facts.quantities if one.raw == key), None) if claim.is_english else None
         there = claim.index.facts(place).quantities if ours and place is not None else ()
         rival = next((other.text for other in there if ours and ours.kind and other.kind == ours.kind), "")
-        if _TWO_DIGITS.match(said) or (rival and is_alike):
+        is_other = rival or (not claim.is_english and any(is_number(one) and one not in claim.keys for one in closest))
+        if _TWO_DIGITS.match(said) or (is_other and is_alike):
             said = ours.text if ours and (rival or ours.text in claim.sentence.text) else said
             return Finding(kind="number" if rival else "absent number", response=said, context=rival, place=place)
     return None
