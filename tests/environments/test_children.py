@@ -53,17 +53,9 @@ def run(otlp_listener, tmp_path: Path):
 
 
 @pytest.fixture
-def scored(otlp_listener):
+def scored(scores):
     """The names of the answers that have a score."""
-
-    def names():
-        return sorted(
-            span.name.removeprefix("invoke_workflow ")
-            for span in otlp_listener.spans
-            if "ragspan.score.context_adherence" in span.attributes
-        )
-
-    return names
+    return lambda: sorted(name for name, score in scores().items() if score is not None)
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,12 @@ class FakeLangfuse(ScoreServer):
     def _take_list(self, scores):
         taken = [score for score in scores if score["name"] not in self.refused]
         for score in taken:
-            self._store(checked(score), checked_time(score["timestamp"]))
+            timestamp = checked_time(score["timestamp"])
+            self.stored[score["id"], score["name"], timestamp[:10]] = {**checked(score), "timestamp": timestamp}
         if len(taken) == len(scores):
             return 202, {"message": "Accepted"}
         errors = [{"message": f"{score['name']}: refused"} for score in scores if score not in taken]
         return 207, {"accepted": len(taken), "rejected": len(errors), "errors": errors}
-
-    def _store(self, score, timestamp):
-        self.stored[score["id"], score["name"], timestamp[:10]] = {**score, "timestamp": timestamp}
 
 
 @pytest.fixture
