@@ -86,7 +86,8 @@ def answer_prompts(
     wider: list[SeenDocument] = []
     for entry in documents:
         for text in (entry.document.written, *entry.document.metadata.values()):
-            if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text:
+            is_wider = type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text
+            if is_wider or (text and text is entry.document.written is not entry.text):  # metadata alone, perhaps
                 document = Document(text, entry.document.id, entry.document.metadata)
                 wider.append(SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True))
     reader = _PromptReader(seen, question, models[-_MAX_MODELS:], answering)
@@ -201,6 +202,8 @@ class _PromptReader:
                 if (turn is _QUOTED and others) or (entry.from_history and turn is not _THIS):
                     continue
                 before = None if known is None else known.match
+                if before is not None and not before.whole and not match.whole:
+                    match = _put_together(text, before, match)
                 if before is None or (not before.whole and (match.whole or len(match.text) > len(before.text))):
                     found[text] = PlacedDocument(entry, match)
         return list(found.values())
@@ -252,9 +255,18 @@ def _parts_that_quote(text: str, prompts: PromptTexts, *, is_draft: bool) -> set
     return found - in_documents if len(words) > 1 else found - in_documents - prompts.silent
 
 
+def _put_together(text: str, one: Match, other: Match) -> Match:
+    """What two parts of prompts have of a text where one goes on as the other ends: a framework splits what is too long for one."""
+    (low, first), (start, second) = sorted((text.find(each.text), each.text) for each in (one, other))
+    if low < 0 or text[low + len(first) : start].strip():
+        return other
+    shown = text[low : max(low + len(first), start + len(second))]
+    return one._replace(whole=shown.strip() == text.strip(), text=text if shown.strip() == text.strip() else shown)
+
+
 def _squeezed(text: str) -> str:
-    """A text without white space, which differs between a reply and the message made of it."""
-    return "".join(text[:_MAX_COMPARED].split())
+    """A text without what differs between a reply and the message made of it: white space, and JSON as Python writes it."""
+    return "".join(text[:_MAX_COMPARED].replace('"', "'").split())
 
 
 def stands_as_line(text: str, start: int, end: int) -> bool:
