@@ -66,7 +66,7 @@ class SeenDocuments:
             self.queries += [] if step.query is None else [step.query]
         elif isinstance(step, ToolStep):
             texts = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
-            self.queries += [text for text in texts if isinstance(text, str)]
+            self.queries += [text for text in texts if isinstance(text, str) and not step.repeats_call]
         else:
             self._see_all(step.inputs)
 

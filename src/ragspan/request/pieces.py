@@ -108,10 +108,12 @@ class _Segmenter:
         last = max((call.started_ns for call in prompts.calls), default=0)
         self._said: dict[str, list[ModelStep]] = {}
         for call in [call for call in models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]:
-            self._said.setdefault(call.said.strip(), []).append(call)
+            for text in islice(call.texts_said, _MAX_TEXTS):
+                if text == call.said or has_words(text, _LONG):
+                    self._said.setdefault(text.strip(), []).append(call)
         self._said_in: dict[int, list[tuple[int, str]]] = {}
         """By the number of a part, where it has what models said."""
-        for said in filter(None, self._said):
+        for said in islice(self._said, 2 * _MAX_TEXTS):
             for number, start in self._texts.places_of(said):
                 self._said_in.setdefault(number, []).append((start, said))
         given = (leaf for state in (tree.inputs, tree.asked_before) for _, leaf in leaves_in(state))
@@ -120,7 +122,7 @@ class _Segmenter:
             tool.result
             for tool in tools[-_MAX_TEXTS:]
             if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
-            if tool not in asking
+            if tool not in asking and not tool.repeats_call
         ]
         about = (value for entry in seen.all for value in entry.document.metadata.values())
         self._known = list(islice((text for text in about if type(text) is str and text.strip()), _MAX_TEXTS))
@@ -182,8 +184,9 @@ class _Segmenter:
         quoting: list[Span] = []
         for start, said in self._said_in.get(number, ()):
             end = start + len(said)
+            is_part = any(said != call.said.strip() for call in self._said[said])
             is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
-            if is_line and _is_own(said, self._said[said]):
+            if (is_part or is_line) and _is_own(said, self._said[said]):
                 quoting.append((start, end))
         self._claim(number, Source.SAID, *quoting)
         for result in self._results:
@@ -235,7 +238,7 @@ class _Segmenter:
     def _written(self) -> list[str]:
         """The longer lines that models wrote by themselves into calls of tools."""
         written: dict[str, list[ModelStep]] = {}
-        calls = [call for own in self._said.values() for call in own]
+        calls = dict.fromkeys(call for own in self._said.values() for call in own)
         replies = [(call, call.reply.arguments) for call in calls if call.reply is not None]
         earlier = [(None, call.arguments) for part, _ in self._prompts.parts.values() for call in part.calls or ()]
         for call, arguments in islice([*replies, *earlier], _MAX_TEXTS):

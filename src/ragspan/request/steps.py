@@ -9,12 +9,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ragspan import field_names
+from ragspan.matching import words_of
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import (
     MAX_FIELDS,
     Document,
     PayloadMessage,
+    as_json,
     content_text,
     json_fields,
     texts_in,
@@ -22,6 +24,7 @@ from ragspan.request.contents import (
 )
 from ragspan.safe_copy import OPAQUE, Snapshot
 
+_MOST = 0.8  # of the words of a tool's result, where it only repeats its input
 
 @dataclass(eq=False, slots=True)
 class SeenDocument:
@@ -105,6 +108,13 @@ class ToolStep(Step):
         return next(
             (each.content if isinstance(each.content, str) else each.prompt_text for each in messages), self.output
         )
+
+    @property
+    def repeats_call(self) -> bool:
+        """Whether its result is hardly more than its input, which a model wrote: an object that it filled, a thought."""
+        result, given = self.result, set(words_of(as_json(self.inputs) or ""))
+        words = words_of(result) if isinstance(result, str) and given else []
+        return bool(words) and sum(word in given for word in words) >= _MOST * len(words)
 
 
 @dataclass(eq=False, kw_only=True)
