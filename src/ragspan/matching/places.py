@@ -34,6 +34,7 @@ _FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
 _PIECE, _STEP = 12, 8
 _MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
+_FEW_WORDS, _NEAR, _QUOTES = 3, 8, " \t\"'`*_"
 _HEAD = 64
 _BETWEEN = "\x00"
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
@@ -191,7 +192,9 @@ class PromptTexts:
             own = [place for place in own if place[0] not in self.silent] if self.silent else own
             if text == apart:
                 for part, start in own[-1:] if text in found else own:  # the last one is the user's
-                    self.claim(part, ASKED, (start, start + len(needle)))
+                    span = start, start + len(needle)
+                    if has_words(apart, _FEW_WORDS) or _is_alone(self.parts[part], span):
+                        self.claim(part, ASKED, span)
                 own = own[:-1] if text in found else []
             for part, start in own:
                 if self.is_free(part, start, start + len(needle)):
@@ -244,6 +247,12 @@ class PromptTexts:
                 if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
                     self._add(found[text], Match(number, start, end, whole=False, text=shown.rstrip()))
         self.is_complete &= index.work >= 0
+
+
+def _is_alone(part: str, span: Span) -> bool:
+    """Whether what stands in this range is a line, or what follows a colon or a tag: a question of a word or two is a part of others' texts elsewhere."""
+    before, after = part[max(0, span[0] - _NEAR) : span[0]], part[span[1] : span[1] + _NEAR]
+    return before.rstrip(_QUOTES)[-1:] in {"", "\n", ":", ">"} and after.lstrip(_QUOTES)[:1] in {"", "\n", "<"}
 
 
 def _size_of_part(words: Sequence[str], runs: Sequence[Run]) -> int:

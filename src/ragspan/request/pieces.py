@@ -51,7 +51,8 @@ _INSTRUCTING = frozenset(
     | {"tone", "style", "prompt", "history", "conversation", "chat", "turns", "messages", "question", "query", "role"}
     | {"rules", "dialogue"}
 )
-"""Words in the names of fields that hold instructions, or what was said."""
+_TELLING = frozenset({"result", "results", "row", "rows", "fact", "facts", "context", "data", "record", "records"})
+"""Words in the names of fields that hold instructions, or what was said; and of data all the same: "query_result"."""
 
 
 class Source(enum.IntEnum):
@@ -184,9 +185,8 @@ class _Segmenter:
         quoting: list[Span] = []
         for start, said in self._said_in.get(number, ()):
             end = start + len(said)
-            is_part = any(said != call.said.strip() for call in self._said[said])
             is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
-            if (is_part or is_line) and _is_own(said, self._said[said]):
+            if (is_line or has_words(said, _LONG)) and _is_own(said, self._said[said]):
                 quoting.append((start, end))
         self._claim(number, Source.SAID, *quoting)
         for result in self._results:
@@ -329,7 +329,8 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
         elif type(step) is Step and not isinstance(step.output, Opaque):
             value = None if isinstance(step.output, str) and step.output in asked_models else step.output
         for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
-            if not _INSTRUCTING.isdisjoint(field_names.words_in_name(name)):
+            words = field_names.words_in_name(name)
+            if not _INSTRUCTING.isdisjoint(words) and _TELLING.isdisjoint(words):
                 told.add(text.strip())
             elif len(text) <= _MAX_LENGTH and has_words(text, least):
                 found.setdefault((text.strip(),), since)
