@@ -105,7 +105,7 @@ SEARCHES = [
     {"choices": [{"message": {"annotations": [{"type": "file_citation"}]}}]},
     [{"output": [{"type": "file_search_call"}]}],
     *([{}] * 999 + [{"type": kind}] for kind in ("web_fetch_tool_result", "web_search_tool_result")),
-    *({"annotations": [{"type": kind}]} for kind in ("web_search_result_location", "search_result_location")),
+    *({"annotations": [{"type": kind}]} for kind in ("web_search_result_location", "url_citation")),
     {"content": {"content": {"content": {"type": "mcp_call"}}}},
     SimpleNamespace(executed_tools=SimpleNamespace()),
     *({name: [{"a": 1}]} for name in ("tool_outputs", "executed_tools", "built_in_tool_calls")),
@@ -116,6 +116,7 @@ NO_SEARCHES = [
     *({"type": "text", "name": "web_search"}, {"type": "server_tool_use", "name": "run_code"}),
     {"annotations": [{"type": "document"}], "citations": [{"document_index": 0}]},
     {"type": "tool_use", "name": "web_search"},
+    {"citations": [{"type": "search_result_location"}]},  # of what the program handed over
     {"content": {"content": {"content": {"content": {"type": "mcp_call"}}}}},
     [{}] * 1000 + [{"type": "mcp_call"}],
 ]

@@ -139,7 +139,7 @@ _FOUND: Final = ("grounding_metadata", "search_results", "tool_outputs", "execut
 _NOTES: Final = ("annotations", "citations")
 _HELD: Final = ("content", "output", "choices", "message")
 _NAMES: Final = frozenset((*_FOUND, *_NOTES, *_HELD))
-_CITING: Final = frozenset({"url_citation", "file_citation", "web_search_result_location", "search_result_location"})
+_CITING: Final = frozenset({"url_citation", "file_citation", "web_search_result_location"})
 _SEARCHING: Final = frozenset(
     {"web_search_call", "file_search_call", "mcp_call", "web_search_tool_result", "web_fetch_tool_result"}
 )

@@ -230,6 +230,12 @@ CUSTODIAN = "Anna Smith runs the boiler room of the whole house since 1999 for t
 REPORTS = f"{BETA} Its reports go to the head office by courier, and copies of them to the archive in Turin."
 LONG_WORDS = "Kartenzahlungen werden spätestens nach Transaktionsabschluss gutgeschrieben."
 PARAGRAPHS = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
+POLICIES = [
+    "\n".join(
+        [f"Leave in {place}", *(f"After {at} years one has {20 + at * more % 9} days of leave." for at in range(9))]
+    )
+    for more, place in enumerate(("Graz", "Porto", "Lille"), 1)
+]
 KIT = "The kit of the pump holds nine parts, two of which are of brass, "
 CASES = {
     "the beginning of a short text": (f"[1] {BETA[:40]}...\n[2] something else", BETA),
@@ -245,6 +251,7 @@ CASES = {
         f"[1] {HEADING}...\n[2] {HEADING}...",
         *(HEADING + BETA, HEADING + ALPHA),
     ),
+    "texts that are much the same, cut": (f"{POLICIES[0]}\n\n{POLICIES[1][:200]}\n\nHow many?", *POLICIES),
     "a piece that two texts share": (f"{KIT}...\nHow many?", f"{KIT}all of them new.", f"{KIT}and no screws at all."),
     **{
         f"what is masked, {name}": (f"Use:\n{write(MASKED)}\nAnswer!", CONTACT)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.request.contents import MESSAGE, Document, PayloadMessage
+from ragspan.request.contents import MESSAGE, Call, Document, PayloadMessage
 
+LONG = f"{FILTER} {PUMP} {MOTOR}"
 BEGINNING = FILTER.partition(" and")[0]
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),
@@ -124,6 +125,23 @@ def a_draft_that_is_revised(log: WrittenLog) -> str:
     return ANSWER
 
 
+def a_document_in_two_prompts(log: WrittenLog) -> str:
+    draft = "It runs for some years, perhaps three."
+    log.searches(LONG)
+    log.says(draft, f"{LONG.removesuffix(MOTOR)}\n{QUESTION}")
+    log.says(ANSWER, f"Draft: {draft}\n{MOTOR}\n{QUESTION}")
+    return ANSWER
+
+
+def an_object_that_a_model_filled(log: WrittenLog) -> str:
+    filled = {"answer": "It runs for some years, perhaps three."}
+    log.searches(PUMP)
+    log.says(PayloadMessage("ai", calls=[Call("Draft", "7", filled)]), f"{PUMP}\n{QUESTION}")
+    log.uses(f"answer='{filled['answer']}'", filled)
+    log.says(ANSWER, f"Mend this: {filled['answer']}")
+    return ANSWER
+
+
 def a_translation(log: WrittenLog) -> str:
     log.searches(PUMP)
     log.says(ANSWER, f"{PUMP}\n{QUESTION}")
@@ -182,6 +200,8 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "a sentence of a long reply": (a_sentence_of_a_long_reply, [PUMP]),
     "partial answers without a model": (partial_answers_without_a_model, [PUMP, MOTOR]),
     "a draft that is revised": (a_draft_that_is_revised, [PUMP, FILTER]),
+    "a document in two prompts": (a_document_in_two_prompts, [LONG]),
+    "an object that a model filled": (an_object_that_a_model_filled, [PUMP]),
     "a translation": (a_translation, [PUMP]),
     "passages beside an index of questions": (an_index_of((PUMP, HOSE), HOSE), [HOSE]),
     "what both have beside them, of their source": (an_index_of((PUMP, PUMP), PUMP), []),

@@ -140,6 +140,15 @@ TRUE: dict[str, Program] = {
     "memories beside documents": by_hand(lambda fact: f"Memories: {fact}\nDocuments: {PUMP}", "system"),
     "memories under the user's role": by_hand(lambda fact: f"{PUMP}\nWhat is known of the user: {fact}\n{QUESTION}"),
     "memories under the assistant's role": by_hand(lambda fact: f"{PUMP}\nKnown: {fact}", "ai"),
+    "memories in a message of their own": lambda log, fact: (
+        log.searches(PUMP),
+        answers(log, fact, PayloadMessage("system", f"<memory>\n{fact}\n</memory>"), PayloadMessage("human", PUMP)),
+    ),
+    "what a step found, by the name of a query": lambda log, fact: (
+        log.steps({}, {"query_result": fact}),
+        log.searches(PUMP),
+        answers(log, fact, PayloadMessage("system", f"Row: {fact}"), PayloadMessage("human", PUMP)),
+    ),
     "a tool's text": tool(str),
     "a tool's JSON": tool(lambda fact: json.dumps([{"url": "a.example", "content": f'{fact} "Größe"'}])),
     "a tool's object": tool(lambda fact: json.dumps({"content": f'{fact} "Größe"'})),

@@ -57,10 +57,16 @@ def notes_read_again(log: WrittenLog, fact: str) -> None:
     answers(log, fact, PayloadMessage("system", PUMP), ASKED, *prompt)
 
 
-def a_draft_of_this_request(log: WrittenLog, fact: str) -> None:
-    log.searches(PUMP)
-    log.says(fact, f"{PUMP}\n{QUESTION}")
-    answers(log, fact, PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
+def a_draft_of_this_request(write: Callable[[str], str], *, is_object: bool = False) -> Program:
+    def program(log: WrittenLog, fact: str) -> None:
+        filled = {"title": "Kit", "answer": fact}
+        log.searches(PUMP)
+        log.says(PayloadMessage("ai", calls=[Call("Draft", "7", filled)]) if is_object else fact, f"{PUMP}\n{QUESTION}")
+        if is_object:
+            log.uses(write(fact), filled)
+        answers(log, fact, PayloadMessage("human", f"{PUMP}\nMend this draft:\n{write(fact)}\nBe brief."))
+
+    return program
 
 
 def instructions_around_a_draft_that_quotes_a_document(log: WrittenLog, fact: str) -> None:
@@ -121,7 +127,11 @@ INVENTED: dict[str, Program] = {
         lambda fact: {"todos": [{"content": fact, "status": "pending"}]},
     ),
     "in notes that are read again": notes_read_again,
-    "in a draft of this request": a_draft_of_this_request,
+    "in a draft of this request": a_draft_of_this_request(str),
+    "in a draft between tags": a_draft_of_this_request(lambda fact: f"<draft>{fact}</draft>"),
+    "in an object that a model filled": a_draft_of_this_request(
+        lambda fact: f"title='Kit' answer='{fact}'", is_object=True
+    ),
     "around a draft that quotes a document": instructions_around_a_draft_that_quotes_a_document,
     "in a prompt of a model that did not stand behind the answer": lambda log, fact: (
         log.searches(PUMP),

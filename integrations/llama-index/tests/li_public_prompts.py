@@ -6,7 +6,20 @@ import json
 
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_model import calls
-from li_programs import ANSWER, CELLO, PASSAGES, QUESTION, ask_model, by_hand, engine, retriever, tools_know_their_run
+from li_programs import (
+    ANSWER,
+    CELLO,
+    PASSAGES,
+    QUESTION,
+    FixedRetriever,
+    ask_model,
+    by_hand,
+    engine,
+    engine_over,
+    found,
+    retriever,
+    tools_know_their_run,
+)
 from li_public import program
 from li_workflows import one_step
 from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
@@ -157,9 +170,26 @@ async def a_workflow_that_calls_a_tool_beside_its_search():
     calls("look_up", input="strings"),
     ANSWER,
     background=[
-        ("other", "{'customer': 'Maria Lopez plays in a quartet and has rented a cello since 2019', 'turn': 1")
+        ("other", "{'customer': 'Maria Lopez plays in a quartet and has rented a cello since 2019', 'turn': 1}")
     ],
 )
 async def an_agent_whose_prompt_shows_its_state():
     state = {"customer": "Maria Lopez plays in a quartet and has rented a cello since 2019", "turn": 1}
     await ask(agent(retriever_tool("cello"), initial_state=state), QUESTION)
+
+
+@program(
+    [CELLO],
+    thinks("look_up", '{"input": "strings"}'),
+    concludes(ANSWER),
+    background=[("other", "{'customer': 'Maria Lopez has rented a cello since 2019'}")],
+)
+async def a_reasoning_agent_whose_prompt_shows_its_state():
+    state = {"customer": "Maria Lopez has rented a cello since 2019"}
+    await ask(reasoning_agent(retriever_tool("cello"), initial_state=state), QUESTION)
+
+
+@program(["name: cello\nstrings: four of gut", CELLO])
+def a_node_of_metadata_alone():
+    row = NodeWithScore(node=TextNode(metadata={"name": "cello", "strings": "four of gut"}), score=1.0)
+    engine_over(FixedRetriever([row, *found("cello")])).query(QUESTION)

@@ -34,6 +34,7 @@ _FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
 _PIECE, _STEP = 12, 8
 _MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
+_MOST_BEHIND = 20_000
 _FEW_WORDS, _NEAR, _QUOTES = 3, 8, " \t\"'`*_"
 _HEAD = 64
 _BETWEEN = "\x00"
@@ -169,6 +170,9 @@ class PromptTexts:
         if missing and self.is_complete:  # else it is known already that more may be there
             missing = self._find_words(missing, found)
         if missing and self.is_complete:
+            self._find_heads(missing, found, at_edge=True)
+            if any(map(found.__getitem__, missing)):
+                del self.index  # to be made anew without them
             self._find_cut(missing, found)
         return [found.get(text, []) for text in texts]
 
@@ -238,15 +242,31 @@ class PromptTexts:
                 span, shown, whole = _excerpt(text, words, runs, self.parts[part], index)
                 self._add(found[text], Match(part, *span, whole=whole, text=text if whole else shown))
         # What is still missing may have been cut after a few, long words.
-        for text in with_turns(text for text in texts if not found[text]):
+        self._find_heads([text for text in texts if not found[text]], found, at_edge=False)
+        self.is_complete &= index.work >= 0
+
+    def _find_heads(self, texts: Iterable[str], found: Mapping[str, list[Match]], *, at_edge: bool) -> None:
+        """Take beginnings of texts that a program cut; `at_edge` only longer ones with nothing of the text behind."""
+        for text in with_turns(texts):
             wanted = text.strip()
             for number, start in self.places_of(wanted[:_MIN_HEAD]) if len(wanted) > _MIN_HEAD else ():
-                shown = commonprefix([wanted, self.parts[number][start:]])  # noqa: RUF071  (no paths)
+                part = self.parts[number]
+                shown = commonprefix([wanted, part[start : start + len(wanted)]])  # noqa: RUF071  (no paths)
                 end = start + len(shown)
-                is_cut = has_words(shown, 2) and not self.parts[number][end : end + 1].isalnum()
+                is_cut = has_words(shown, _MIN_WORDS if at_edge else 2) and not part[end : end + 1].isalnum()
+                if is_cut and at_edge:
+                    after, is_taken = part[end : end + len(wanted)], any(one.part == number for one in found[text])
+                    is_end = not after.strip() or after.lstrip(" ")[:1] in {"\n", "\u2026"} or after.startswith("...")
+                    is_cut = is_end and not is_taken and not _goes_on(wanted[len(shown) :], after)
                 if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
                     self._add(found[text], Match(number, start, end, whole=False, text=shown.rstrip()))
-        self.is_complete &= index.work >= 0
+
+
+def _goes_on(rest: str, after: str) -> bool:
+    """Whether there is more of a text behind its beginning: a few words in a row."""
+    words, there = words_of(rest[:_MOST_BEHIND]), f" {' '.join(words_of(after[:_MOST_BEHIND]))} "
+    starts = range(0, max(1, len(words) - _MIN_WORDS + 1), _MIN_WORDS // 2)
+    return any(f" {' '.join(words[at : at + _MIN_WORDS])} " in there for at in starts)
 
 
 def _is_alone(part: str, span: Span) -> bool:

@@ -38,6 +38,9 @@ _line = re.compile(  # of a text after a line break: a search for that takes no 
 _tagged = re.compile(
     rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
 )
+_inserted = re.compile(  # so LlamaIndex puts memories, and the state of an agent, into a message
+    r"<memory>.{,20000}?</memory>|(?<=Current state:\n).{,20000}?(?=\n+Current message:)", re.DOTALL
+)
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _field = re.compile(r"[\[({]*[\"']?\w[\w -]*[\"']?[ \t]*[:=|,][ \t]*[\"']?\Z")  # its name, before its value
 _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
@@ -85,7 +88,7 @@ def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, qu
     parts = [
         (number, message, turn)
         for number, (message, turn) in prompts.parts.items()
-        if turn is not Turn.SPOKEN and (has_tools or filled.get(message.text) != [])
+        if turn is not Turn.SPOKEN and (has_tools or filled.get(message.text) != [] or "<memory>" in message.text)
     ]  # a template that was filled with documents alone has no evidence beside them
     return list(_Segmenter(tree, seen, prompts, filled, question).pieces(parts)) if parts else []
 
@@ -157,6 +160,8 @@ class _Segmenter:
             return
         role, held = message.role, self._prompts.held.get(number, [])
         quoting = self._mark_words(number, text, is_reply=bool(held) and role == "ai", held=bool(held))
+        if role != "ai" and self._prompts.placed:
+            self._claim(number, Source.DATA, *(one.span() for one in _inserted.finditer(text[:_MAX_LOOKED_AT])))
         held = [match for match in held if not any(low <= match.start and match.end <= high for low, high in quoting)]
         whole = 0, len(text)
         if turn is not Turn.THIS:
@@ -178,8 +183,9 @@ class _Segmenter:
 
     def _mark_words(self, number: int, text: str, *, is_reply: bool, held: bool) -> list[Span]:
         """Mark what people, models and tools said; returns where models of this request speak, and tools in a written talk."""
-        for asked in self._asked:
-            self._claim(number, Source.SAID, *_spans(text, asked))
+        for asked in self._asked:  # a word or two may be a part of what others say
+            is_long, spans = has_words(asked, _FROM_STEP), _spans(text, asked)
+            self._claim(number, Source.SAID, *(one for one in spans if is_long or stands_as_line(text, *one)))
         spoken = [] if is_reply else list(_spoken_in(text))
         talk = [span for name, span in spoken if name in {"ai", "human"}]
         quoting: list[Span] = []

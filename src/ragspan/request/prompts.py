@@ -197,13 +197,13 @@ class _PromptReader:
         found: dict[str, PlacedDocument] = {}
         others = any(turn is not _QUOTED and held.get(number) for number, (_, turn) in parts.items())
         for number, (_, turn) in parts.items():
-            for match, text in sorted(held.get(number, ()), key=lambda pair: pair[0].start):
+            for own, text in sorted(held.get(number, ()), key=lambda pair: pair[0].start):
                 entry, known = entries[text], found.get(text)
                 if (turn is _QUOTED and others) or (entry.from_history and turn is not _THIS):
                     continue
                 before = None if known is None else known.match
-                if before is not None and not before.whole and not match.whole:
-                    match = _put_together(text, before, match)
+                is_part = before is not None and not before.whole and not own.whole
+                match = _put_together(text, before, own) if before is not None and is_part else own
                 if before is None or (not before.whole and (match.whole or len(match.text) > len(before.text))):
                     found[text] = PlacedDocument(entry, match)
         return list(found.values())

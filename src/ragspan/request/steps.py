@@ -26,6 +26,7 @@ from ragspan.safe_copy import OPAQUE, Snapshot
 
 _MOST = 0.8  # of the words of a tool's result, where it only repeats its input
 
+
 @dataclass(eq=False, slots=True)
 class SeenDocument:
     document: Document
