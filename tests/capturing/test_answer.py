@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
 from ragspan import RagRecord, RetrievedContext
-from ragspan.capturing import add_context_recorder, enclosing_answer
+from ragspan.capturing import enclosing_answer
 from ragspan.defaults import set_default_engine
 from ragspan.messages import ErrorReport
 from ragspan.records import ToolCall
@@ -97,31 +97,6 @@ def test_a_block_may_be_left_in_another_context(sink):
 
     assert sink.records()[0].status == "aborted"
     assert enclosing_answer() is None
-
-
-class RecorderOfOneRequest:
-    """An integration that takes contexts while a request of its own runs."""
-
-    def __init__(self):
-        self.running = False
-        self.taken = []
-
-    def __call__(self, contexts):
-        if self.running:
-            self.taken += contexts
-        return self.running
-
-
-def test_an_integration_is_asked_first(sink):
-    recorder = RecorderOfOneRequest()
-    add_context_recorder(recorder)
-    recorder.running = True
-    with ragspan.capture(sink=sink):
-        ragspan.record_contexts(["for the integration"])
-    recorder.running = False
-
-    assert [context.text for context in recorder.taken] == ["for the integration"]
-    assert sink.records()[0].contexts is None
 
 
 def test_what_integrations_saw_inside_fills_in_what_was_not_set(sink):

@@ -162,27 +162,6 @@ LONG = "a" * 20_000
 
 
 @pytest.mark.parametrize(
-    ("value", "shape"),
-    [
-        (list(range(200)), 200),
-        (list(range(201)), 201),  # a mark, and the last two hundred
-        ({str(number): 1 for number in range(200)}, 200),
-        ({str(number): 1 for number in range(201)}, 201),  # two hundred, and a mark
-        ({str(number): "" for number in range(201)}, 201),
-        ({str(number): 1 for number in range(1000)}, 201),
-        ({str(number): 1 for number in range(1001)}, CUT),
-        ([Page("")] * 20_001, 20_000),
-        ([1, 2, *[Page("")] * 300], 201),
-    ],
-)
-def test_how_much_is_copied_of_a_whole_payload(take, value, shape):
-    taken = take(value)
-
-    assert (taken if taken is CUT else len(taken)) == shape
-    assert shape != 201 or CUT in (taken if type(taken) is list else taken.values()) or len(value) == 200
-
-
-@pytest.mark.parametrize(
     ("value", "taken"),
     [
         (LONG, LONG),
@@ -192,9 +171,7 @@ def test_how_much_is_copied_of_a_whole_payload(take, value, shape):
         ({"a": LONG + "a", "b": 1}, {"a": OPAQUE, "b": 1}),
         ([LONG, LONG + "a"], [LONG, OPAQUE]),
         (list(range(9)), [0, 1, 2, 3]),  # dull
-        ([[1]] * 9, [[1]] * 9),
         ([[1]] * 2001, [[1]] * 2000),
-        ({str(number): 1 for number in range(10_001)}, CUT),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -214,16 +191,6 @@ def test_a_steps_own_classes_and_hidden_ones_and_objects_by_their_fields(log):
     shown = Snapshots({Page: read_page}).take(state, log)
     assert (type(shown), shown["pages"]) == (ObjectFields, [("page", "p"), 1])
     assert snapshots.take(page.__init__, log).identity != 0
-
-
-@pytest.mark.parametrize(
-    ("value", "parts"),
-    [("a", 0), ({"a": "b"}, 2), ({"a": 1, "b": 2}, 3), ([1, 2, 3], 4), ([[1], {"a": 2}], 5), (3, 1), ({}, 1)],
-)
-def test_what_a_snapshot_holds_is_counted(take, log, value, parts):
-    take(value)
-
-    assert log.parts - RequestLog().parts == parts
 
 
 def refuse(*_):
@@ -272,14 +239,8 @@ def test_only_nested_metadata_keep_lists_and_no_objects(nested, kept):
         ({}, True),
         ({"a": "b" * 99, "c": 1.5, "d": None, "e": True, "f": 2**62 - 1}, True),
         ({"a": "b" * 100}, False),
-        ({"a" * 100: 1}, True),
-        ({"a" * 101: 1}, False),
-        ({"a": 2**62}, False),
-        ({"a": -(2**62)}, True),
-        ({"a": -(2**62) - 1}, False),
         ({1: "a"}, False),
         ({"a": []}, False),
-        ({str(number): 1 for number in range(200)}, True),
         ({str(number): 1 for number in range(201)}, False),
         (type("Own", (dict,), {})(a=1), False),
         (None, False),
@@ -288,22 +249,6 @@ def test_only_nested_metadata_keep_lists_and_no_objects(nested, kept):
 )
 def test_metadata_that_take_up_little_are_kept_whole(metadata, is_small):
     assert small_copy(metadata) == (metadata if is_small else None)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "kept"),
-    [
-        ({"a": "b" * 200, "c": "d" * 20_000, "e": "f" * 201}, {"a": 200, "c": 20_000, "e": 0}),
-        ({"a": "b" * 30_000}, {"a": 20_000}),
-        ({"a" * 200: "b" * 101, "a" * 201: "b"}, {"a" * 200: 101}),
-        ({str(number): "b" * 101 for number in range(250)}, dict.fromkeys(map(str, range(200)), 101)),
-        ({1: "b" * 101, "a": "b" * 101}, {"a": 101}),
-        ([("a", 1)], {}),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_how_much_of_metadata_is_kept(metadata, kept):
-    assert {name: len(value) for name, value in kept_entries(metadata).items()} == kept
 
 
 def test_nested_metadata_are_kept_five_deep_and_two_hundred_in_all():
