@@ -247,6 +247,7 @@ class PromptTexts:
 
     def _find_heads(self, texts: Iterable[str], found: Mapping[str, list[Match]], *, at_edge: bool) -> None:
         """Take beginnings of texts that a program cut; `at_edge` only longer ones with nothing of the text behind."""
+        rows = functools.cache(lambda text: f" {' '.join(words_of(text[:_MOST_BEHIND]))} ")
         for text in with_turns(texts):
             wanted = text.strip()
             for number, start in self.places_of(wanted[:_MIN_HEAD]) if len(wanted) > _MIN_HEAD else ():
@@ -257,16 +258,20 @@ class PromptTexts:
                 if is_cut and at_edge:
                     after, is_taken = part[end : end + len(wanted)], any(one.part == number for one in found[text])
                     is_end = not after.strip() or after.lstrip(" ")[:1] in {"\n", "\u2026"} or after.startswith("...")
-                    is_cut = is_end and not is_taken and not _goes_on(wanted[len(shown) :], after)
+                    ours = {row for row in _rows_of(wanted[len(shown) :]) if row in rows(after)} if is_end else set()
+                    others = (rows(one) for one in found if one is not text) if ours else ()
+                    for other in others:  # alike, and perhaps behind this one
+                        ours = {row for row in ours if row not in other}
+                    is_cut = is_end and not is_taken and not ours
                 if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
                     self._add(found[text], Match(number, start, end, whole=False, text=shown.rstrip()))
 
 
-def _goes_on(rest: str, after: str) -> bool:
-    """Whether there is more of a text behind its beginning: a few words in a row."""
-    words, there = words_of(rest[:_MOST_BEHIND]), f" {' '.join(words_of(after[:_MOST_BEHIND]))} "
+def _rows_of(text: str) -> set[str]:
+    """A few words in a row of each few."""
+    words = words_of(text[:_MOST_BEHIND])
     starts = range(0, max(1, len(words) - _MIN_WORDS + 1), _MIN_WORDS // 2)
-    return any(f" {' '.join(words[at : at + _MIN_WORDS])} " in there for at in starts)
+    return {f" {' '.join(words[at : at + _MIN_WORDS])} " for at in starts}
 
 
 def _is_alone(part: str, span: Span) -> bool:

@@ -58,9 +58,10 @@ class GRPCServer:
         try:
             self._receiver.hold(len(body))
             return bytes((await self._receiver.take_body(body)).SerializeToString())
-        except RefusedError as refusal:
-            is_full = refusal.status is HTTPStatus.SERVICE_UNAVAILABLE  # senders try again by themselves
-            await context.abort(self._codes.UNAVAILABLE if is_full else self._codes.INVALID_ARGUMENT, str(refusal))
+        except RefusedError as error:
+            refusal = error
         finally:
             self._receiver.held -= len(body)
+        is_full = refusal.status is HTTPStatus.SERVICE_UNAVAILABLE  # senders try again by themselves
+        await context.abort(self._codes.UNAVAILABLE if is_full else self._codes.INVALID_ARGUMENT, str(refusal))
         raise AssertionError("abort raises")
