@@ -258,7 +258,9 @@ class PromptTexts:
                 if is_cut and at_edge:
                     after, is_taken = part[end : end + len(wanted)], any(one.part == number for one in found[text])
                     is_end = not after.strip() or after.lstrip(" ")[:1] in {"\n", "\u2026"} or after.startswith("...")
-                    ours = {row for row in _rows_of(wanted[len(shown) :]) if row in rows(after)} if is_end else set()
+                    rest = wanted[len(shown) :]
+                    is_end = is_end and words_of(rest[:_EDGE])[:1] != words_of(after[:_EDGE])[:1]  # a line break
+                    ours = {row for row in _rows_of(rest) if row in rows(after)} if is_end else set()
                     others = (rows(one) for one in found if one is not text) if ours else ()
                     for other in others:  # alike, and perhaps behind this one
                         ours = {row for row in ours if row not in other}
