@@ -36,7 +36,8 @@ _line = re.compile(  # of a text after a line break: a search for that takes no 
     rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*[:\uff1a]", re.IGNORECASE
 )
 _tagged = re.compile(
-    rf"<message (?:type|role)=[\"'](?P<role>{_ROLE})[\"'][^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
+    rf"<message (?:type|role)=[\"'](?P<role>{_ROLE})[\"'][^>]{{0,200}}>(?P<said>.*?)</message>",
+    re.IGNORECASE | re.DOTALL,
 )
 _inserted = re.compile(  # so LlamaIndex puts memories, and the state of an agent, into a message
     r"<memory>.{,20000}?</memory>|(?<=Current state:\n).{,20000}?(?=\n+Current message:)", re.DOTALL
