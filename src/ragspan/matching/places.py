@@ -34,7 +34,7 @@ _FEW_TEXTS = 40  # that an index would not pay for, however long the prompts are
 _PIECE, _STEP = 12, 8
 _MAX_LOOKED_UP = 400_000  # places that are looked at, of all texts together
 _EDGE = 80
-_MOST_BEHIND = 20_000
+_MOST_BEHIND, _FEW_ROWS, _MOST_ALIKE = 20_000, 20, 100  # characters, rows of words, and texts
 _FEW_WORDS, _NEAR, _QUOTES = 3, 8, " \t\"'`*_"
 _HEAD = 64
 _BETWEEN = "\x00"
@@ -260,20 +260,20 @@ class PromptTexts:
                     is_end = not after.strip() or after.lstrip(" ")[:1] in {"\n", "\u2026"} or after.startswith("...")
                     rest = wanted[len(shown) :]
                     is_end = is_end and words_of(rest[:_EDGE])[:1] != words_of(after[:_EDGE])[:1]  # a line break
-                    ours = {row for row in _rows_of(rest) if row in rows(after)} if is_end else set()
-                    others = (rows(one) for one in found if one is not text) if ours else ()
-                    for other in others:  # alike, and perhaps behind this one
-                        ours = {row for row in ours if row not in other}
-                    is_cut = is_end and not is_taken and not ours
+                    behind = [row for row in _rows_of(rest) if row in rows(after)][:_FEW_ROWS] if is_end else []
+                    alike = (rows(one) for one in itertools.islice(found, _MOST_ALIKE) if one is not text)
+                    for other in alike if behind else ():  # which may be what stands behind this one
+                        behind = [row for row in behind if row not in other]
+                    is_cut = is_end and not is_taken and not behind
                 if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
                     self._add(found[text], Match(number, start, end, whole=False, text=shown.rstrip()))
 
 
-def _rows_of(text: str) -> set[str]:
-    """A few words in a row of each few."""
+def _rows_of(text: str) -> Iterator[str]:
+    """Some words in a row, of each few words of a text."""
     words = words_of(text[:_MOST_BEHIND])
     starts = range(0, max(1, len(words) - _MIN_WORDS + 1), _MIN_WORDS // 2)
-    return {f" {' '.join(words[at : at + _MIN_WORDS])} " for at in starts}
+    return (f" {' '.join(words[at : at + _MIN_WORDS])} " for at in starts)
 
 
 def _is_alone(part: str, span: Span) -> bool:
