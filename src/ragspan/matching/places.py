@@ -170,7 +170,7 @@ class PromptTexts:
         if missing and self.is_complete:  # else it is known already that more may be there
             missing = self._find_words(missing, found)
         if missing and self.is_complete:
-            self._find_heads(missing, found, at_edge=True)
+            self._find_limited(missing, found)
             if any(map(found.__getitem__, missing)):
                 del self.index  # to be made anew without them
             self._find_cut(missing, found)
@@ -242,31 +242,39 @@ class PromptTexts:
                 span, shown, whole = _excerpt(text, words, runs, self.parts[part], index)
                 self._add(found[text], Match(part, *span, whole=whole, text=text if whole else shown))
         # What is still missing may have been cut after a few, long words.
-        self._find_heads([text for text in texts if not found[text]], found, at_edge=False)
+        for text in with_turns(text for text in texts if not found[text]):
+            for match in self._heads(text.strip(), 2):
+                self._add(found[text], match)
         self.is_complete &= index.work >= 0
 
-    def _find_heads(self, texts: Iterable[str], found: Mapping[str, list[Match]], *, at_edge: bool) -> None:
-        """Take beginnings of texts that a program cut; `at_edge` only longer ones with nothing of the text behind."""
+    def _find_limited(self, texts: Iterable[str], found: Mapping[str, list[Match]]) -> None:
+        """Take the beginnings of texts that a limit cut: a line ends there, and nothing of the text stands behind."""
         rows = functools.cache(lambda text: f" {' '.join(words_of(text[:_MOST_BEHIND]))} ")
         for text in with_turns(texts):
             wanted = text.strip()
-            for number, start in self.places_of(wanted[:_MIN_HEAD]) if len(wanted) > _MIN_HEAD else ():
-                part = self.parts[number]
-                shown = commonprefix([wanted, part[start : start + len(wanted)]])  # noqa: RUF071  (no paths)
-                end = start + len(shown)
-                is_cut = has_words(shown, _MIN_WORDS if at_edge else 2) and not part[end : end + 1].isalnum()
-                if is_cut and at_edge:
-                    after, is_taken = part[end : end + len(wanted)], any(one.part == number for one in found[text])
-                    is_end = not after.strip() or after.lstrip(" ")[:1] in {"\n", "\u2026"} or after.startswith("...")
-                    rest = wanted[len(shown) :]
-                    is_end = is_end and words_of(rest[:_EDGE])[:1] != words_of(after[:_EDGE])[:1]  # a line break
-                    behind = [row for row in _rows_of(rest) if row in rows(after)][:_FEW_ROWS] if is_end else []
-                    alike = (rows(one) for one in itertools.islice(found, _MOST_ALIKE) if one is not text)
-                    for other in alike if behind else ():  # which may be what stands behind this one
-                        behind = [row for row in behind if row not in other]
-                    is_cut = is_end and not is_taken and not behind
-                if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
-                    self._add(found[text], Match(number, start, end, whole=False, text=shown.rstrip()))
+            for match in self._heads(wanted, _MIN_WORDS):
+                rest = wanted[match.end - match.start :]
+                after = self.parts[match.part][match.end : match.end + len(wanted)]
+                is_end = not after.strip() or after.lstrip(" ")[:1] in {"\n", "\u2026"} or after.startswith("...")
+                goes_on = words_of(rest[:_EDGE])[:1] == words_of(after[:_EDGE])[:1]  # in the next line
+                if not is_end or goes_on or any(one.part == match.part for one in found[text]):
+                    continue
+                behind = [row for row in _rows_of(rest) if row in rows(after)][:_FEW_ROWS]
+                alike = (rows(one) for one in itertools.islice(found, _MOST_ALIKE) if one is not text)
+                for other in alike if behind else ():  # which may be what stands behind this one
+                    behind = [row for row in behind if row not in other]
+                if not behind:
+                    self._add(found[text], match)
+
+    def _heads(self, text: str, least: int) -> Iterator[Match]:
+        """Where the beginning of a text stands that nobody has taken yet, as far as it goes: of so many words at least."""
+        for number, start in self.places_of(text[:_MIN_HEAD]) if len(text) > _MIN_HEAD else ():
+            part = self.parts[number]
+            shown = commonprefix([text, part[start : start + len(text)]])  # noqa: RUF071  (no paths)
+            end = start + len(shown)
+            is_cut = has_words(shown, least) and not part[end : end + 1].isalnum()
+            if is_cut and number not in self.silent | self._quoting and self.is_free(number, start, end):
+                yield Match(number, start, end, whole=False, text=shown.rstrip())
 
 
 def _rows_of(text: str) -> Iterator[str]:

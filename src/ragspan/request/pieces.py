@@ -55,8 +55,9 @@ _INSTRUCTING = frozenset(
     | {"tone", "style", "prompt", "history", "conversation", "chat", "turns", "messages", "question", "query", "role"}
     | {"rules", "dialogue"}
 )
-_TELLING = frozenset({"result", "results", "row", "rows", "fact", "facts", "context", "data", "record", "records"})
-"""Words in the names of fields that hold instructions, or what was said; and of data all the same: "query_result"."""
+"""Words in the names of fields that hold instructions, or what was said."""
+_OF_DATA = frozenset({"result", "results", "row", "rows", "fact", "facts", "context", "data", "record", "records"})
+"""Words that a name has where the field holds data all the same: "query_result"."""
 
 
 class Source(enum.IntEnum):
@@ -118,7 +119,7 @@ class _Segmenter:
                     self._said.setdefault(text.strip(), []).append(call)
         self._said_in: dict[int, list[tuple[int, str]]] = {}
         """By the number of a part, where it has what models said."""
-        for said in islice(self._said, 2 * _MAX_TEXTS):
+        for said in list(self._said)[-2 * _MAX_TEXTS :]:
             for number, start in self._texts.places_of(said):
                 self._said_in.setdefault(number, []).append((start, said))
         given = (leaf for state in (tree.inputs, tree.asked_before) for _, leaf in leaves_in(state))
@@ -337,7 +338,7 @@ def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
             value = None if isinstance(step.output, str) and step.output in asked_models else step.output
         for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
             words = field_names.words_in_name(name)
-            if not _INSTRUCTING.isdisjoint(words) and _TELLING.isdisjoint(words):
+            if not _INSTRUCTING.isdisjoint(words) and _OF_DATA.isdisjoint(words):
                 told.add(text.strip())
             elif len(text) <= _MAX_LENGTH and has_words(text, least):
                 found.setdefault((text.strip(),), since)

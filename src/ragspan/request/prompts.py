@@ -202,8 +202,7 @@ class _PromptReader:
                 if (turn is _QUOTED and others) or (entry.from_history and turn is not _THIS):
                     continue
                 before = None if known is None else known.match
-                is_part = before is not None and not before.whole and not own.whole
-                match = _put_together(text, before, own) if before is not None and is_part else own
+                match = own if before is None or before.whole or own.whole else _put_together(text, before, own)
                 if before is None or (not before.whole and (match.whole or len(match.text) > len(before.text))):
                     found[text] = PlacedDocument(entry, match)
         return list(found.values())
@@ -261,7 +260,8 @@ def _put_together(text: str, one: Match, other: Match) -> Match:
     if low < 0 or text[low + len(first) : start].strip():
         return other
     shown = text[low : max(low + len(first), start + len(second))]
-    return one._replace(whole=shown.strip() == text.strip(), text=text if shown.strip() == text.strip() else shown)
+    is_whole = shown.strip() == text.strip()
+    return one._replace(whole=is_whole, text=text if is_whole else shown)
 
 
 def _squeezed(text: str) -> str:

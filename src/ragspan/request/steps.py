@@ -110,12 +110,14 @@ class ToolStep(Step):
             (each.content if isinstance(each.content, str) else each.prompt_text for each in messages), self.output
         )
 
-    @property
+    @cached_property
     def repeats_call(self) -> bool:
         """Whether its result is hardly more than its input, which a model wrote: an object that it filled, a thought."""
-        result, given = self.result, set(words_of(as_json(self.inputs) or ""))
-        words = words_of(result) if isinstance(result, str) and given else []
-        return bool(words) and sum(word in given for word in words) >= _MOST * len(words)
+        result, given = self.result, as_json(self.inputs) or ""
+        if not isinstance(result, str) or len(result) > 2 * len(given):
+            return False  # as mostly
+        words, known = words_of(result), set(words_of(given))
+        return bool(words) and sum(word in known for word in words) >= _MOST * len(words)
 
 
 @dataclass(eq=False, kw_only=True)
