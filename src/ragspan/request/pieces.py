@@ -114,9 +114,8 @@ class _Segmenter:
         last = max((call.started_ns for call in prompts.calls), default=0)
         self._said: dict[str, list[ModelStep]] = {}
         for call in [call for call in models if 0 < call.ended_ns <= last][-_MAX_TEXTS:]:
-            for text in islice(call.texts_said, _MAX_TEXTS):
-                if text == call.said or has_words(text, _LONG):
-                    self._said.setdefault(text.strip(), []).append(call)
+            for text in (one for one in call.texts_said if one == call.said or has_words(one, _LONG)):
+                self._said.setdefault(text.strip(), []).append(call)
         self._said_in: dict[int, list[tuple[int, str]]] = {}
         """By the number of a part, where it has what models said."""
         for said in list(self._said)[-2 * _MAX_TEXTS :]:
