@@ -24,7 +24,7 @@ Judge: TypeAlias = Annotated[
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of `host:port`, or of `[host]:port` with an IPv6 address; raises a `ConfigurationError` for anything else."""
     host, colon, port = address.rpartition(":")
-    if not (colon and port.isdecimal() and int(port) < 2**16):
+    if not (colon and port.isdecimal() and int(port) < 2**16 and "/" not in host):
         raise ConfigurationError(f"the address {address!r} should have a host and a port, as in 127.0.0.1:PORT")
     return host.strip("[]"), int(port)
 

@@ -162,13 +162,6 @@ class MetricFailure:
 Outcome: TypeAlias = Score | NotApplicable | MetricFailure
 
 
-def is_transient(outcome: Outcome) -> bool:
-    """Whether another try at another time may come to another outcome: the metric failed, or the budget was spent."""
-    if isinstance(outcome, NotApplicable):
-        return outcome.reason == BUDGET_EXHAUSTED
-    return isinstance(outcome, MetricFailure)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ScoredRecord:
     """A record with the outcomes of its metrics, on its way to the emitters."""

@@ -11,7 +11,7 @@ from captures import CollectingSink
 
 from ragspan import RagRecord
 from ragspan.capturing import open_requests
-from ragspan.capturing.log import NESTED, EventKind, NestedLog, RequestLog, TokenStream
+from ragspan.capturing.log import EventKind, NestedLog, RequestLog, TokenStream
 from ragspan.capturing.open_requests import EndedRuns, OpenRequests
 from ragspan.safe_copy import PART_BYTES
 from ragspan.telemetry import suppressed
@@ -90,8 +90,8 @@ def test_the_size_of_a_request_is_that_of_its_texts_and_parts_and_of_the_request
     log.keys.append(1)
     log.parts, log.streams[1] = 5, TokenStream()
     log.streams[1].tokens += ["an ", "answer"]
-    inside = log.about[NESTED] = {1: NestedLog(RequestLog(), earlier.kept.update, {})}
-    inside[1].log.bytes, earlier.bytes = 1000, 2000
+    log.nested[1] = NestedLog(RequestLog(), earlier.kept.update, {})
+    log.nested[1].log.bytes, earlier.bytes = 1000, 2000
     log.release()
 
     own = sys.getsizeof("a question") + sys.getsizeof("an answer") + PART_BYTES * (5 + 4 + 1 + 2)

@@ -51,7 +51,7 @@ def test_an_answer_after_the_end_has_begun_is_named_in_the_log(run, registered):
         {registering if registered == "after" else ""}
     """)
 
-    told = "answers that are not scored, because the process ended: 3 (RAGSPAN_EXIT_TIMEOUT is 10 s; a larger one waits longer)"
+    told = "answers that are not scored, because the process ended: 3 (exit_timeout (RAGSPAN_EXIT_TIMEOUT) is 10 s; a larger one waits longer)"
     assert (lines.count(told), lines.count("emitted q quick")) == ((1, 1) if registered == "before" else (0, 1))
 
 

@@ -48,7 +48,7 @@ def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kin
     engine.tell_end()
     assert caplog.messages == [
         "records dropped at shutdown, because the time for them was up: 3",
-        "answers that are not scored, because the process ended: 1 (RAGSPAN_EXIT_TIMEOUT is 10 s; a larger one waits longer)",
+        "answers that are not scored, because the process ended: 1 (exit_timeout (RAGSPAN_EXIT_TIMEOUT) is 10 s; a larger one waits longer)",
         "captures dropped in all: queue_full 1",
     ]
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)

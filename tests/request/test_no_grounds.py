@@ -19,12 +19,12 @@ def messages(fact: str, written: Sequence[tuple[str, str]]) -> list[PayloadMessa
     return [PayloadMessage(role, text.replace("%s", fact)) for role, text in written]
 
 
-def beside_documents(*prompt: tuple[str, str], filling: Sequence[str] = ()) -> Program:
-    """A template writes documents, and these messages stand beside them; `filling` are its other variables' templates."""
+def beside_documents(*prompt: tuple[str, str], **filling: str) -> Program:
+    """A template writes documents, and these messages stand beside them; `filling` are templates of its other variables."""
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(PUMP)
-        given = {"context": PUMP, "question": QUESTION, **{f"v{at}": each % fact for at, each in enumerate(filling)}}
+        given = {"context": PUMP, "question": QUESTION, **{name: each % fact for name, each in filling.items()}}
         answers(log, fact, *log.fills(given, *messages(fact, prompt)))
 
     return program
@@ -103,10 +103,10 @@ INVENTED: dict[str, Program] = {
         ("system", f"{RULES}\nExample: Q: Price? A: %s\n\n{PUMP}"), ("human", QUESTION)
     ),
     "in an example that is filled in": beside_documents(
-        ("system", f"{RULES}\nExample: %s\n\n{PUMP}"), ("human", QUESTION), filling=["Example: %s"]
+        ("system", f"{RULES}\nExample: %s\n\n{PUMP}"), ("human", QUESTION), few_shot="Example: %s"
     ),
     "in the format's instructions": beside_documents(
-        ("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["%s"]}}'), ("human", QUESTION), filling=['{"enum": ["%s"]}']
+        ("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["%s"]}}'), ("human", QUESTION), output_format='{"enum": ["%s"]}'
     ),
     "in example messages": beside_documents(
         ("system", f"{RULES}\n{PUMP}"), ("human", "Price?"), ("ai", "%s"), ("human", QUESTION)

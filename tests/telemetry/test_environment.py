@@ -99,3 +99,10 @@ def test_a_protocol_that_nobody_knows_is_an_error_that_names_it(set_variables, n
 
     with pytest.raises(ConfigurationError, match=f"OTEL_{name} is 'smoke signals', but should be one of grpc"):
         providers_from_environment()
+
+
+def test_an_address_without_a_scheme_is_an_error_that_names_it(set_variables):
+    set_variables(EXPORTER_OTLP_ENDPOINT="localhost:4318", EXPORTER_OTLP_PROTOCOL="http/protobuf")
+
+    with pytest.raises(ConfigurationError, match="OTEL_EXPORTER_OTLP_ENDPOINT should be an address such as http://"):
+        providers_from_environment()

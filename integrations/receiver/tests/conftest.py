@@ -117,7 +117,7 @@ def serving():
         receiver = Receiver(sink, limits=limits, **options)
         server = HTTPServer(receiver, "127.0.0.1:0")
         await server.start()
-        running = asyncio.create_task(receiver.run())
+        running = asyncio.create_task(asyncio.to_thread(receiver.read_until_stopped))
         try:
             yield Served(receiver, sink, f"127.0.0.1:{server.port}")
         finally:

@@ -185,7 +185,7 @@ def refused(*arguments, **environment):
         ("--otlp-grpc :4317", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", **OTLP}, "own address"),
         ("--quiet 0", {}, "quiet is 0"),
         ("--deadline -1", {}, "deadline is -1"),
-        ("--memory 0", {}, "max_bytes is 0"),
+        ("--memory 0", {}, "Invalid value for '--memory'"),
         ("--judge oracle", {}, "there is no judge 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),

@@ -232,11 +232,10 @@ def capture(
             metadata=kept_entries(dict_in(metadata), nested=True),
         )
     )
-    target = sink
     if sink is None:
         from ragspan.defaults import default_sink
 
-        target = _guarded(default_sink)
+        sink = _guarded(default_sink)
     answer = Answer(question)
     token = _answer.set(answer)
     status: AnswerStatus = "complete"
@@ -255,9 +254,9 @@ def capture(
             _answer.reset(token)
         except ValueError:  # a block inside a generator may be left in another context than it was entered in
             _answer.set(None if _answer.get() is answer else _answer.get())
-        if about is not None and target is not None:
+        if about is not None and sink is not None:
             ended = replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())
-            _guarded(lambda: target.submit(answer._close(ended, noted)))  # noqa: SLF001
+            _guarded(lambda: sink.submit(answer._close(ended, noted)))  # noqa: SLF001
 
 
 def record_contexts(contexts: Iterable[Any]) -> None:

@@ -8,16 +8,15 @@ nothing. Every change is a single operation that is atomic under the interpreter
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from time import time_ns
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.safe_copy import PART_BYTES
 
 RunKey: TypeAlias = int | str  # the key of a framework's run or span; unique in this process
 
-NESTED: Final = "inside"  # where a log has what others noted inside of it
 _EVENT_PARTS = 4  # an event of a log, its time and its keys
 _SIZE_OF_TEXT = str.__sizeof__  # is known without reading the text
 
@@ -81,6 +80,7 @@ class RequestLog:
         self.about: dict[str, Any] = {}  # what the integration notes of the request as a whole
         self.events: list[Event] = []
         self.streams: dict[RunKey, TokenStream] = {}
+        self.nested: dict[int, NestedLog] = {}  # what others note inside of it, by the identity of their `OpenRequests`
         self.keys: list[RunKey] = []  # all runs that were followed
         self.texts: dict[int, str] = {}  # the texts in snapshots by identity, each once, for the size
         self.kept: dict[Any, tuple[Any, Any]] = {}
@@ -126,8 +126,7 @@ class RequestLog:
         if self.streams:
             parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
         self.bytes = sum(map(_SIZE_OF_TEXT, list(self.texts.values()))) + PART_BYTES * parts
-        if NESTED in self.about:
-            self.bytes += sum(inner.log.bytes for inner in nested_logs(self))
+        self.bytes += sum(inner.log.bytes for inner in self.nested.values())
         self.kept.clear()
         self.texts.clear()
 
@@ -145,8 +144,3 @@ class NestedLog(NamedTuple):
     log: RequestLog
     end: Callable[[RequestLog], object]  # ends it
     around: dict[RunKey, RunKey]  # by its outermost runs, the other request's runs that they began in
-
-
-def nested_logs(log: RequestLog) -> Iterable[NestedLog]:
-    """What others noted inside of a request."""
-    return list(log.about.get(NESTED, {}).values())

@@ -16,7 +16,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import Answer, enclosing_answer
-from ragspan.capturing.log import NESTED, Fold, Grow, NestedLog, RequestLog, RunKey, nested_logs
+from ragspan.capturing.log import Fold, Grow, NestedLog, RequestLog, RunKey
 from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
@@ -140,7 +140,7 @@ class OpenRequests(Generic[LiveRun]):
 
     def _begin_inside(self, outer: OuterRun, run: RunKey) -> RequestLog:
         """The log of what is noted inside of another framework's request, where this run begins; it ends with that request."""
-        inside: dict[int, NestedLog] = outer.log.about.setdefault(NESTED, {})
+        inside = outer.log.nested
         inner = inside.get(id(self))
         if inner is None:
             made = NestedLog(self._new_log(grouped=True), self._end, {})
@@ -216,9 +216,8 @@ class OpenRequests(Generic[LiveRun]):
         log.ended_ns, log.over, log.span_finder = time_ns(), True, None
         deque(map(self.live.pop, log.keys, repeat(None)), maxlen=0)  # a loop takes twice as long
         self.ended.add_all(log.keys)
-        if NESTED in log.about:
-            for inner in nested_logs(log):
-                inner.end(inner.log)
+        for inner in list(log.nested.values()):
+            inner.end(inner.log)
         if self._on_end is not None:
             self._on_end(log)
         log.release()

@@ -176,7 +176,7 @@ class BackgroundProcessor(ABC):
         """Name in the log what the end of the process has cost. Who submits from now on waits a moment for that end, uncounted."""
         self._held = Deadline(_LONGEST_HOLD)
         time.sleep(_GRACE)  # for those who are in `submit`
-        waited = f"RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s; a larger one waits longer"
+        waited = f"exit_timeout (RAGSPAN_EXIT_TIMEOUT) is {self.exit_timeout:g} s; a larger one waits longer"
         self._tell_drops(f"answers that are not scored, because the process ended: %d ({waited})")
         if losses := self._queue.stats.losses:
             log_line(logging.WARNING, "captures dropped in all: %s", losses)

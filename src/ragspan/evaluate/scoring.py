@@ -43,7 +43,7 @@ from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, is_transient
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.process import in_use
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
@@ -315,7 +315,9 @@ class Run:
     def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
         """Whether the metric has no outcome, or one that another try may change: of a judge only where it is asked."""
         outcome = row.outcomes.get(metric.name)
-        if outcome is None or (is_transient(outcome) and (row.asked or metric.name not in self.evaluation.shared)):
+        is_spent = isinstance(outcome, NotApplicable) and outcome.reason == BUDGET_EXHAUSTED
+        is_asked = row.asked or metric.name not in self.evaluation.shared
+        if outcome is None or (is_asked and (is_spent or isinstance(outcome, MetricFailure))):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
 

@@ -44,8 +44,7 @@ def with_prompt_evidence(record: RagRecord) -> RagRecord:
     has_documents = any(context.text.strip() for context in record.contexts or ())
     if has_documents or not record.generations or not all(model.prompt for model in record.generations):
         return record
-    replies = [model.reply.text for model in record.generations if model.reply is not None]
-    said = [text.strip() for text in (record.question or "", *replies) if text.strip()]
+    said = [record.question or ""]  # and what models said before each prompt
     found: dict[str, BackgroundKind] = {}
     for model in record.generations:
         # What follows the last reply of a model is of this turn.
@@ -53,7 +52,7 @@ def with_prompt_evidence(record: RagRecord) -> RagRecord:
         for place, message in enumerate(model.prompt):
             is_this_turn, text = place >= max(ends, default=0), message.text
             if message.role == "user" and is_this_turn:
-                for words in said:
+                for words in filter(None, map(str.strip, said)):
                     text = text.replace(words, " ")
                 text = _SAID.sub("", text).strip()
             elif message.role != "tool":
@@ -61,6 +60,7 @@ def with_prompt_evidence(record: RagRecord) -> RagRecord:
             if len(text.split()) >= _LEAST_WORDS:
                 kind: BackgroundKind = "other" if message.role == "user" else "tool" if is_this_turn else "history"
                 found.setdefault(text, kind)
+        said.append("" if model.reply is None else model.reply.text)
     if not found:
         return record
     background = tuple(Background(text=text, kind=kind) for text, kind in found.items())

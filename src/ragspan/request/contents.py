@@ -6,11 +6,13 @@ An integration's snapshots of its framework's payloads are made of these.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import islice, repeat, zip_longest
 from typing import Any
 
+from ragspan.matching import Span
 from ragspan.safe_copy import CUT, Hidden, Opaque, Snapshot
 
 MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
@@ -25,6 +27,15 @@ ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
     **dict.fromkeys(("tool", "function"), "tool"),
 }
+_ROLE = "|".join(ROLES)
+_line = re.compile(  # of a text after a line break: a search for that takes no time
+    rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*[:\uff1a]", re.IGNORECASE
+)
+_tagged = re.compile(
+    rf"<message (?:type|role)=[\"'](?P<role>{_ROLE})[\"'][^>]{{0,200}}>(?P<said>.*?)</message>",
+    re.IGNORECASE | re.DOTALL,
+)
+_next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 
 UNREAD = MEDIA | {"file", "media", "input_image", "input_file"}
 """Types of content blocks that hold no text, or may hold none."""
@@ -191,6 +202,19 @@ def leaves_in(value: Snapshot, name: str = "") -> Iterator[tuple[str, Snapshot]]
             yield from leaves_in(item, key)
         else:
             yield key, item
+
+
+def spoken_in(text: str) -> Iterator[tuple[str, Span]]:
+    """The roles in a conversation that is written in a text, and where each of them speaks, up to the next one."""
+    text = text[:_MAX_COMPARED]
+    tagged = list(_tagged.finditer(text)) if "<message" in text else []
+    for match in tagged:
+        yield ROLES[match["role"].lower()], match.span("said")
+    lines = [] if tagged else list(_line.finditer(f"\n{text}"))
+    for match, after in zip_longest(lines, lines[1:]):
+        end = len(text) if after is None else after.start()
+        section = _next_section.search(text, match.end() - 1, end)
+        yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
 
 
 def normalise_spaces(text: str) -> str:

@@ -12,52 +12,29 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import NamedTuple
 
-from ragspan import field_names
 from ragspan.matching import Span, has_words, occurrences, unescaped, words_of
-from ragspan.request.contents import ROLES, Document, FilledPrompt, PayloadMessage, leaves_in, texts_in
-from ragspan.request.documents import SeenDocuments, prompt_of
+from ragspan.request.contents import PayloadMessage, leaves_in, spoken_in, texts_in
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.program_data import FROM_CALLER, FROM_STEP, MIN_VALUE, data_in, filled_texts
 from ragspan.request.prompts import AnswerPrompts, Turn, span_of_values, stands_as_line
 from ragspan.request.steps import ModelStep, Step, ToolStep
 from ragspan.request.tree import RequestTree
-from ragspan.safe_copy import Opaque, Snapshot
 from ragspan.turns import give_turn
 
 _LONG = 5  # words of a line that a model wrote into a tool's call, and that the result repeats
-_MIN_VALUE = 4
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
+_MAX_ROWS, _MAX_TABLE = 100, 20_000  # rows, and characters of a part that may show them
 _pieces = re.compile(rb"\x01+|\x00+|\x02+|\x03+|\x04+|\x05+|\x06+")
 _tag = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>|<message [^<>]{0,200}>")
-_ROLE = "|".join(ROLES)
-_line = re.compile(  # of a text after a line break: a search for that takes no time
-    rf"\n[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*[:\uff1a]", re.IGNORECASE
-)
-_tagged = re.compile(
-    rf"<message (?:type|role)=[\"'](?P<role>{_ROLE})[\"'][^>]{{0,200}}>(?P<said>.*?)</message>",
-    re.IGNORECASE | re.DOTALL,
-)
 _inserted = re.compile(  # so LlamaIndex puts memories, and the state of an agent, into a message
     r"<memory>.{,20000}?</memory>|(?<=Current state:\n).{,20000}?(?=\n+Current message:)", re.DOTALL
 )
-_next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _field = re.compile(r"[\[({]*[\"']?\w[\w -]*[\"']?[ \t]*[:=|,][ \t]*[\"']?\Z")  # its name, before its value
 _SUMMARY = "here is a summary of the conversation"  # so LangChain's own middleware begins it
-_FROM_CALLER = 8  # words of a field of the caller's that is data
-_FROM_STEP = 3
-_MAX_VALUES = 300
-_MAX_LENGTH = 100_000
-_MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE = 100, 50, 20_000  # rows, their values, and characters of a part that may show them
-_INSTRUCTING = frozenset(
-    {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "shots"}
-    | {"tone", "style", "prompt", "history", "conversation", "chat", "turns", "messages", "question", "query", "role"}
-    | {"rules", "dialogue"}
-)
-"""Words in the names of fields that hold instructions, or what was said."""
-_OF_DATA = frozenset({"result", "results", "row", "rows", "fact", "facts", "context", "data", "record", "records"})
-"""Words that a name has where the field holds data all the same: "query_result"."""
 
 
 class Source(enum.IntEnum):
@@ -85,7 +62,7 @@ class PromptPiece(NamedTuple):
 
 def pieces_of(tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, question: str) -> list[PromptPiece]:
     """The pieces of an answer's prompts that are evidence, or may be, in prompt order."""
-    filled = _filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
+    filled = filled_texts(tree, {text for each in seen.all for text in (each.text, each.document.written)})
     has_tools = any(each.all_of(ToolStep) for each in tree.chain_of_requests)
     parts = [
         (number, message, turn)
@@ -126,13 +103,13 @@ class _Segmenter:
         self._results = [
             tool.result
             for tool in tools[-_MAX_TEXTS:]
-            if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
+            if isinstance(tool.result, str) and len(tool.result.strip()) >= MIN_VALUE and not tool.shown
             if tool not in asking and not tool.repeats_call
         ]
         about = (value for entry in seen.all for value in entry.document.metadata.values())
         self._known = list(islice((text for text in about if type(text) is str and text.strip()), _MAX_TEXTS))
         """Metadata of documents: not unknown, if no evidence."""
-        data = _data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
+        data = data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
         self._data, self._rows = [each[0] for each in data if len(each) == 1], [each for each in data if len(each) > 1]
 
     def pieces(self, parts: Iterable[tuple[int, PayloadMessage, Turn]]) -> Iterator[PromptPiece]:
@@ -185,9 +162,9 @@ class _Segmenter:
     def _mark_words(self, number: int, text: str, *, is_reply: bool, held: bool) -> list[Span]:
         """Mark what people, models and tools said; returns where models of this request speak, and tools in a written talk."""
         for asked in self._asked:  # a word or two may be a part of what others say
-            is_long, spans = has_words(asked, _FROM_STEP), _spans(text, asked)
+            is_long, spans = has_words(asked, FROM_STEP), _spans(text, asked)
             self._claim(number, Source.SAID, *(one for one in spans if is_long or stands_as_line(text, *one)))
-        spoken = [] if is_reply else list(_spoken_in(text))
+        spoken = [] if is_reply else list(spoken_in(text))
         talk = [span for name, span in spoken if name in {"ai", "human"}]
         quoting: list[Span] = []
         for start, said in self._said_in.get(number, ()):
@@ -202,7 +179,7 @@ class _Segmenter:
                     holds = Source.DOCUMENT in self._texts.marks[number][start:end]
                     self._claim(number, Source.METADATA if holds else Source.TOOL, (start, end))
         for value in self._data if spoken and not held else ():
-            if next(_spoken_in(value), None) is None:
+            if next(spoken_in(value), None) is None:
                 self._claim(number, Source.DATA, *_spans(text, value))
         for name, span in spoken:
             self._claim(number, Source.HISTORY if talk and name == "tool" else Source.SAID, span)
@@ -223,7 +200,7 @@ class _Segmenter:
             for start, end in _spans(text, value)[:1]:
                 if Source.DOCUMENT in marks[start:end] or value in self._known:
                     self._claim(number, Source.METADATA, (start, end))
-                elif any(value.strip() == one or (len(one) >= 2 * _MIN_VALUE and one in value) for one in self._data):
+                elif any(value.strip() == one or (len(one) >= 2 * MIN_VALUE and one in value) for one in self._data):
                     self._claim(number, Source.DATA, (start, end))
                 else:  # it does not become a part of the template
                     marks[start:end] = marks[start:end].translate(_UNKNOWN)
@@ -260,19 +237,6 @@ def _is_own(words: str, calls: Sequence[ModelStep]) -> bool:
     return not all(any(words in part.text for part in call.prompt) for call in calls)
 
 
-def _spoken_in(text: str) -> Iterator[tuple[str, Span]]:
-    """The roles in a conversation that is written in a text, and where each of them speaks, up to the next one."""
-    text = text[:_MAX_LOOKED_AT]
-    tagged = list(_tagged.finditer(text)) if "<message" in text else []
-    for match in tagged:
-        yield ROLES[match["role"].lower()], match.span("said")
-    lines = [] if tagged else list(_line.finditer(f"\n{text}"))
-    for match, after in zip_longest(lines, lines[1:]):
-        end = len(text) if after is None else after.start()
-        section = _next_section.search(text, match.end() - 1, end)
-        yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
-
-
 def _spans(text: str, needle: str) -> list[Span]:
     wanted = needle.strip()
     return [(start, start + len(wanted)) for start in occurrences(text, wanted)]
@@ -282,96 +246,7 @@ def says_something(text: str) -> bool:
     """Whether a piece is more than a mark, the number of a line, a bracket, a tag, one short word or one before a colon."""
     words = words_of(_tag.sub(" ", text[:_MAX_LOOKED_AT]))
     is_label = text.rstrip().endswith(":")
-    return len(words) > 1 or any(word.isdigit() or (len(word) >= _MIN_VALUE and not is_label) for word in words)
-
-
-# What prompts were filled with: the values of templates, and what steps and the caller handed on
-
-
-def _filled_texts(tree: RequestTree, found: set[str | None]) -> dict[str, list[str]]:
-    """By a text that a prompt template gave out, the texts that it was filled with, as far as they stand there.
-
-    Those of documents are found already.
-    """
-    given: dict[int, tuple[Sequence[Snapshot], list[Snapshot]]] = {}  # several templates may have made the same prompts
-    filling = [(step, step.output.messages) for step in tree.all_steps if isinstance(step.output, FilledPrompt)]
-    # LangChain's classic chain fills its template without a run for it: its own inputs are the template's values.
-    asked = [(call.parent, call.messages) for call in tree.answering_models]
-    filling += [(step, given) for step, given in asked if step is not None and step.name == "LLMChain"]
-    for step, messages in filling:
-        own = step.inputs if step.late_inputs is None else step.late_inputs
-        if isinstance(own, Document):  # by the names of its fields
-            own = [own.text, *own.metadata.values()]
-        values = own.values() if isinstance(own, dict) else own if isinstance(own, list) else [own]
-        given.setdefault(id(messages), (messages, []))[1].extend(values)
-    filled: dict[str, list[str]] = {}
-    for messages, values in given.values():
-        others = [value for value in values if not isinstance(value, str) or value not in found]
-        texts = [text for _, text in _texts_in(others) if len(text.strip()) >= _MIN_VALUE]
-        has_documents = any(isinstance(leaf, Document) for _, leaf in leaves_in(values))
-        for prompt in dict.fromkeys(part.text for part in prompt_of(messages, None) if part.role != "ai"):
-            lines = prompt.split("\n") if has_documents else ()  # Python writes a list of documents into one
-            lists = [line[line.find("Document(") : line.rfind("]")] for line in lines if "Document(" in line]
-            written = (text for text in (*filter(None, lists), *texts) if text not in found and _spans(prompt, text))
-            filled.setdefault(prompt, []).extend(written)
-    return filled
-
-
-def _data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
-    """The texts that are data wherever they stand, and rows of values: what steps gave out, and fields of the caller's.
-
-    Not what was said, what was asked or searched with, nor instructions.
-    """
-    models = tree.answering_models
-    said = [(each.ended_ns, text) for each in models if (text := each.said.strip())]
-    left_out = {text.strip() for text in asked}
-    asked_models = {part.text for model in models for part in model.prompt}  # as a whole these are not data
-    found: dict[Sequence[str], int] = {}  # with the time from which on it is there
-    told: set[str] = set()
-    for step in tree.all_steps:
-        value: Snapshot = None
-        since, least = (0, _FROM_CALLER) if step.parent is None else (step.ended_ns, _FROM_STEP)
-        if step.parent is None:
-            value = (step.late_inputs or step.inputs) if isinstance(step.inputs, dict) else None
-        elif type(step) is Step and not isinstance(step.output, Opaque):
-            value = None if isinstance(step.output, str) and step.output in asked_models else step.output
-        for name, text in _texts_in(value) if len(found) <= _MAX_VALUES else ():
-            words = field_names.words_in_name(name)
-            if not _INSTRUCTING.isdisjoint(words) and _OF_DATA.isdisjoint(words):
-                told.add(text.strip())
-            elif len(text) <= _MAX_LENGTH and has_words(text, least):
-                found.setdefault((text.strip(),), since)
-        for row in _rows_in(value) if isinstance(value, (dict, list)) and len(found) <= _MAX_VALUES else ():
-            found.setdefault(row, since)
-    return [
-        parts
-        for parts, since in islice(found.items(), _MAX_VALUES)
-        if left_out.isdisjoint(parts)
-        and not told.issuperset(parts)
-        # What a model said before is not data; a model may quote data afterwards.
-        and not any(one in text and has_words(one, 2) for ended, one in said if ended <= since for text in parts)
-        and not all(
-            any(text in one for each in models if each.ended_ns <= since for one in each.texts_said)
-            for text in parts
-            if len(text) >= _MIN_VALUE
-        )
-    ]
-
-
-def _rows_in(value: Snapshot) -> Iterator[Sequence[str]]:
-    """The texts and numbers of each dictionary and list in a value, as of the rows of a table."""
-    items = list(value.values() if isinstance(value, dict) else value)
-    row = [str(each).strip() for each in items[:_MAX_COLUMNS] if type(each) in {str, int, float}]
-    if len(row) > 1 and has_words(" ".join(row), _FROM_STEP):
-        yield tuple(filter(None, row))
-    for each in items:
-        if isinstance(each, (dict, list)):
-            yield from _rows_in(each)
-
-
-def _texts_in(value: Snapshot) -> Iterator[tuple[str, str]]:
-    """The texts in a value by the names of their fields, but not those of messages and documents."""
-    return ((name, leaf) for name, leaf in leaves_in(value) if isinstance(leaf, str))
+    return len(words) > 1 or any(word.isdigit() or (len(word) >= MIN_VALUE and not is_label) for word in words)
 
 
 def has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
@@ -396,5 +271,5 @@ def _summaries_in(tree: RequestTree) -> Iterator[str]:
         is_called_so = "summar" in step.name.lower()
         for value in (step.inputs, step.output):
             for name, text in leaves_in(value, step.name) if is_called_so or isinstance(value, (dict, list)) else ():
-                if isinstance(text, str) and "summar" in name.lower() and len(words_of(text[:500])) >= _FROM_CALLER:
+                if isinstance(text, str) and "summar" in name.lower() and len(words_of(text[:500])) >= FROM_CALLER:
                     yield text

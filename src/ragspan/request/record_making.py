@@ -17,7 +17,7 @@ from ragspan.request.evidence import evidence_of
 from ragspan.request.question_and_response import answer_of, question_of
 from ragspan.request.steps import ModelStep, RerankStep, SearchStep, SeenDocument, Step, SynthesisStep, ToolStep
 from ragspan.request.tree import RequestTree, tree_of
-from ragspan.safe_copy import Opaque, Snapshot, kept_entries
+from ragspan.safe_copy import Opaque, Snapshot, kept_entries, text_of
 from ragspan.turns import give_turn
 
 _MAX_OF_A_KIND = 100
@@ -109,7 +109,7 @@ class _StepRecords:
     def _tool_call(self, step: ToolStep) -> ToolCall:
         return ToolCall(
             name=step.name,
-            call_id=text_or_none(step.call_id),
+            call_id=text_of(step.call_id),
             arguments=_as_text(step.inputs),
             result=_as_text(step.result),
             **self._common(step),
@@ -122,10 +122,10 @@ class _StepRecords:
             query=step.query,
             contexts=tuple(entry.context for entry in step.found),
             span=step.span,
-            data_source_id=text_or_none(step.metadata.get("data_source_id")),
+            data_source_id=text_of(step.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
             tool_name=None if tool is None else tool.name,
-            tool_call_id=None if tool is None else text_or_none(tool.call_id),
+            tool_call_id=None if tool is None else text_of(tool.call_id),
             **self._common(step),
         )
 
@@ -134,8 +134,8 @@ class _StepRecords:
         requests = () if step.reply is None else _requests(step.reply)
         is_heard = step.reply is not None or bool(step.tokens)
         return Generation(
-            model=text_or_none(step.model) or facts.response_model or step.name,
-            provider=text_or_none(step.provider),
+            model=text_of(step.model) or facts.response_model or step.name,
+            provider=text_of(step.provider),
             first_token_ns=step.first_token_ns,
             streamed=step.streamed or step.first_token_ns is not None,
             prompt=tuple(map(self._message, step.prompt)),
@@ -146,7 +146,7 @@ class _StepRecords:
 
     def _message(self, part: PayloadMessage) -> Message:
         """A message of a prompt; an agent's prompts repeat all earlier ones."""
-        role, call_id = _ROLES.get(part.role, part.role), text_or_none(part.call_id)
+        role, call_id = _ROLES.get(part.role, part.role), text_of(part.call_id)
         message = Message(role=role, text=part.text, tool_requests=_requests(part), tool_call_id=call_id)
         return self._messages.setdefault(message, message)
 
@@ -223,7 +223,7 @@ def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:
     if not message.calls:
         return ()  # as mostly
     return tuple(
-        ToolRequest(name=text_or_none(call.name) or "", id=text_or_none(call.id), arguments=_as_text(call.arguments))
+        ToolRequest(name=text_of(call.name) or "", id=text_of(call.id), arguments=_as_text(call.arguments))
         for call in message.calls
     )
 
@@ -231,7 +231,7 @@ def _requests(message: PayloadMessage) -> tuple[ToolRequest, ...]:
 def _as_text(value: Snapshot) -> str | None:
     """A payload as a text, or else as JSON; None if there is nothing to show."""
     if value is None or isinstance(value, (str, Opaque)):
-        return text_or_none(value)
+        return text_of(value)
     return json.dumps(value, ensure_ascii=False, default=_in_words)
 
 
@@ -239,7 +239,3 @@ def _in_words(value: Any) -> Any:
     if isinstance(value, (PayloadMessage, Document)):
         return value.text
     return value.arguments if isinstance(value, Call) else "OPAQUE"
-
-
-def text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

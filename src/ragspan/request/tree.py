@@ -11,7 +11,7 @@ from functools import cached_property
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, nested_logs
+from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream
 from ragspan.messages import ErrorReport
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.request.contents import FilledPrompt, PayloadMessage
@@ -20,8 +20,6 @@ from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt"})
 """A graph raises an error of this name to wait for a person."""
-_START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # members are slow to look up
-_CONTEXTS, _REREAD, _AGAIN = EventKind.CONTEXTS, EventKind.REREAD, EventKind.AGAIN
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}  # the input with which a stream starts; its real input comes with its end
 AnyStep = TypeVar("AnyStep", bound=Step)
@@ -207,23 +205,23 @@ def tree_of(
     steps: dict[RunKey, Step] = {}
     copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
     for kind, run, parent, time_ns, payload, about in list(events or log.events):
-        if kind is _START:
+        if kind is EventKind.START:
             above = outer.get(run) if parent is None else steps.get(parent)
             start = about if type(about) is StepStart else StepStart(Step, about)
             step = start.kind(name=start.name, parent=above, started_ns=time_ns, inputs=payload, **start.fields)
             steps[run] = tree.begin(step)
-        elif kind is _CONTEXTS:
+        elif kind is EventKind.CONTEXTS:
             tree.recorded += payload
             tree.found_nothing |= not payload
-        elif kind is _REREAD:  # models may have been given the new texts
+        elif kind is EventKind.REREAD:  # models may have been given the new texts
             for model in tree.all_of(ModelStep):
                 model.rewritten = [*model.rewritten, *payload]
-        elif kind is _AGAIN:
+        elif kind is EventKind.AGAIN:
             copies[run] = copies.get(run, 1) + 1
         elif run in steps:
             _note(tree, steps[run], kind, time_ns, payload, about)
     _add_tokens(steps, streams or log.streams, copies)
-    for inner in nested_logs(log):
+    for inner in list(log.nested.values()):
         around = {run: steps[outer_run] for run, outer_run in inner.around.items() if outer_run in steps}
         tree.take_in(inner.log.tree_inside(around))
     return tree
@@ -241,11 +239,11 @@ def _add_tokens(
 
 def _note(tree: RequestTree, step: Step, kind: EventKind, time_ns: int, payload: Any, about: Any) -> None:
     """Add what happened to a step, or in it; what the program shows there, and a template that it filled, are steps of their own."""
-    if kind is _END or kind is _ERROR or kind is EventKind.READ:
+    if kind is EventKind.END or kind is EventKind.ERROR or kind is EventKind.READ:
         if isinstance(step, SearchStep):
             step.span = step.span or about
         late_inputs = about if type(step) is Step and not isinstance(about, SpanAnchor) else None
-        if kind is _ERROR:
+        if kind is EventKind.ERROR:
             tree.fail(step, time_ns, payload, late_inputs)
         elif not step.ended_ns:
             if isinstance(step, ModelStep):

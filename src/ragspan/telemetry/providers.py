@@ -138,7 +138,7 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     Without a protocol it is the installed one; if both are installed, gRPC for port 4317 and else HTTP.
 
     Raises:
-        ConfigurationError: it is not installed; the message names those that are.
+        ConfigurationError: it is not installed, and the message names those that are; or the address has no `http://`.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
     names = (f"OTEL_{signal.upper()}_EXPORTER", *_endpoint_variables(signal))
@@ -151,6 +151,9 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
                 one_of(*_BY_PROTOCOL).check(by_protocol, protocol)
                 asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
     if found := [installed[candidate] for candidate in candidates if candidate in installed]:
+        address = next(filter(variable, _endpoint_variables(signal)), None)
+        if address and "://" not in (variable(address) or "") and found[0].name == _BY_PROTOCOL["http/protobuf"]:
+            raise ConfigurationError(f"{address} should be an address such as http://localhost:{HTTP_PORT}, with http://")
         return found[0]
     guess = "" if name == "otlp" else meant(name, ["otlp", *installed])
     raise ConfigurationError(

@@ -118,12 +118,10 @@ class BatchComputer:
 
     Args:
         load: makes the classifier, which may take seconds; raises `JudgeError`.
-        clock: seconds that do not go backwards.
     """
 
-    def __init__(self, load: Callable[[], HHEM], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, load: Callable[[], HHEM]) -> None:
         self._load = load
-        self._clock = clock
         self._begin()
         watch_forks(self, BatchComputer.begin_anew)
 
@@ -144,12 +142,12 @@ class BatchComputer:
         return self._thread.submit(self._answer, pairs)
 
     def _answer(self, pairs: Sequence[Pair]) -> list[Finding]:
-        if self._classifier is None and self._clock() >= self._next_load:
+        if self._classifier is None and time.monotonic() >= self._next_load:
             try:
                 self._classifier = self._load()
             except BaseException as error:  # noqa: BLE001 - importing torch runs much code that is not ours
                 self._failure = _judge_error(error)
-                self._next_load = self._clock() + _PAUSE
+                self._next_load = time.monotonic() + _PAUSE
                 log_line(logging.WARNING, "HHEM does not score (%s): %s", self._failure.error_type, self._failure)
         if self._classifier is None:
             assert self._failure is not None  # noqa: S101 - else it was loaded

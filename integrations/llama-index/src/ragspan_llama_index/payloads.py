@@ -240,8 +240,8 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
 
 
 def _start_of_asking(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
-    values = texts_among(text_keyed(arguments.get("prompt_args")).values())
-    return list(map(log.count, values)), facts.name
+    values = text_keyed(arguments.get("prompt_args")).items()
+    return {name: log.count(value) for name, value in values if type(value) is str}, facts.name
 
 
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, ClassFacts, RequestLog], Noted]]] = {

@@ -49,7 +49,8 @@ class BrokerAccess:
             path = getattr(self, name)
             # `Path.is_file` raises for some texts. The path is not shown: it may be a secret by mistake.
             if path is not None and not os.path.isfile(path):  # noqa: PTH113
-                raise ConfigurationError(f"{name} should name a file, but there is no such file")
+                told = f"{name} (RAGSPAN_NATS_{name.upper()}) should name a file, but there is no such file"
+                raise ConfigurationError(told)
         if not _INBOX_PREFIX.fullmatch(self.inbox_prefix):
             raise wrong("inbox_prefix", self.inbox_prefix, "letters, digits, '_' and '-', with dots between them")
         if servers[0].username is not None and self.credentials_file is not None:

@@ -50,7 +50,7 @@ def worker(
     ] = _DEFAULTS.deadline,
     memory: Annotated[
         int,
-        typer.Option(metavar="MIB", help="For spans of traces that have not ended; above it, senders try again later."),
+        typer.Option(metavar="MIB", min=1, help="For spans of traces that have not ended; above it, senders try again later."),
     ] = _DEFAULTS.max_bytes // _MIB,
     metrics: Metrics = None,
     judge: Judge = None,
@@ -109,7 +109,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         if is_printed:
             hint = "OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool"
             typer.echo(f"ragspan worker: answers are printed; {hint}", err=True)
-        await receiver.run()
+        await asyncio.to_thread(receiver.read_until_stopped)
         # The servers run on: senders get the answer to try again elsewhere, and probes are answered.
         deadline = Deadline(settings.exit_timeout)
         await asyncio.to_thread(receiver.finish, deadline.remaining)

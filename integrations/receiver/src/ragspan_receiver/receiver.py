@@ -143,10 +143,6 @@ class Receiver:
         batch = await loop.run_in_executor(self._threads, read, body)
         return await loop.run_in_executor(self._threads, self.take, batch)
 
-    async def run(self) -> None:
-        """Read traces as they end, until `stop` is called."""
-        await asyncio.to_thread(self.read_until_stopped)
-
     def stop(self) -> None:
         """Take no spans any more, and wait no longer for traces to end."""
         self._stopped.set()
@@ -194,7 +190,7 @@ class Receiver:
             )
 
     def read_until_stopped(self) -> None:
-        """The same, in a thread."""
+        """Read traces as they end, until `stop` is called."""
         while not self._stopped.is_set():
             self._to_read += self.traces.ended()
             self._hand_on(self._stopped.is_set)

@@ -283,7 +283,7 @@ def _questions(prompt: Prompt, asked: Mapping[str, Any]) -> list[Question]:
 def _question(prompt: Prompt, name: str, wanted: Any) -> Question:
     """The question of a metric, by the name of the judge's method or, where the metric brings it, by its key."""
     if isinstance(wanted, ItemQuestion):
-        part = parts.PARTS.get(name) or parts.part_of_items(name, wanted.about, wanted.verdicts)
+        part = parts.PARTS.get(name) or parts.listed_part(name, wanted.about, *wanted.verdicts, tokens=50)
         lines = [f"{number}. {' '.join(item.split())}" for number, item in enumerate(wanted.items, start=1)]
         return Question(part=part, numbers=range(1, len(lines) + 1), quoted=prompt.quote(name, "\n".join(lines)))
     part = parts.PARTS[_PARTS[name]]

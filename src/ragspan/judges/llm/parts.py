@@ -97,7 +97,8 @@ class Part:
     takes_background: bool = False
 
 
-def _listed(key: str, words: str, *verdicts: str, tokens: int = 35, takes_background: bool = False) -> Part:
+@lru_cache
+def listed_part(key: str, words: str, *verdicts: str, tokens: int = 35, takes_background: bool = False) -> Part:
     menu = " or ".join(f'"{verdict}"' for verdict in verdicts)
     shape = f'[{{"number": ..., "reasoning": "...", "verdict": {menu}}}, ...]'
     kind = msgspec.defstruct("Finding", [("verdict", Literal[verdicts])], bases=(NumberedFinding,), frozen=True)
@@ -125,14 +126,14 @@ makes further ones.""",
             tokens=400,
             takes_background=True,
         ),
-        _listed(
+        listed_part(
             "claim_verdicts",
             f"a block after the material lists claims of the response. Does each follow from the contexts? {_OF_CLAIMS}",
             *("supported", "unsupported", "unsure"),
             tokens=50,
             takes_background=True,
         ),
-        _listed(
+        listed_part(
             "context_verdicts",
             """\
 was each context useful in arriving at the response? "useful": the response conveys something that the context says, or rests upon \
@@ -140,7 +141,7 @@ it. "not_useful": the response could have been written just so without it, even 
 most ten words what the context holds of it. One verdict for each context.""",
             *("useful", "not_useful"),
         ),
-        _listed(
+        listed_part(
             "context_relevance",
             """\
 what does each context hold in answer to the question, whatever the response says? "full": the context by itself answers the \
@@ -201,12 +202,6 @@ does, let it say where the main ones are found.""",
     )
 }
 """By key, in the order of the reply: what is judged one by one comes before what is judged as a whole."""
-
-
-@lru_cache
-def part_of_items(key: str, about: str, verdicts: tuple[str, ...]) -> Part:
-    """The part that is a metric's own question about some items."""
-    return _listed(key, about, *verdicts, tokens=50)
 
 
 @lru_cache

@@ -95,6 +95,7 @@ PROMPT = (
 )
 REPLY = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", "ai.response.text", "ai.response.object")
 REPLY_CALLS = "ai.response.toolCalls"
+TAGS = ("tag.tags", "langfuse.trace.tags")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id")
 QUERY = ("gen_ai.retrieval.query.text",)
 FOUND = ("gen_ai.retrieval.documents", "retrieval.documents")

@@ -33,6 +33,8 @@ class ReadSpan:
     kind: Kind
     """What it said that it is, whatever its step turned out to be."""
     metadata: Mapping[str, Any]
+    shows_prompt: bool = False
+    """Whether a model's prompt stands there as messages, not only in what a function was called with."""
 
     def __post_init__(self) -> None:
         self.step = self.chain
@@ -123,7 +125,7 @@ def _unwrapped(value: Any, side: str, gave: Any = None) -> Any:
     data, later = json_of(value), fields_of(fields_of(gave).get("kwargs"))
     if not isinstance(data, dict):
         return value
-    key = next((key for key in (f"{side}s", f"{side}_str") if key in data), side if data.keys() == {side} else None)
+    key = next((key for key in (f"{side}s", f"{side}_str") if key in data), side if {side} <= data.keys() <= {side, "kwargs"} else None)
     own = data if key is None else data[key]
     return later.get("inputs", own) if own == NO_INPUT_YET else own
 
@@ -160,9 +162,11 @@ def _read_model(read: ReadSpan, payloads: Payloads, given: Any, gave: Any) -> No
     if calls := json_of(about.get(names.REPLY_CALLS)):
         reply = payloads.message({"content": "" if reply is None else reply.text, "tool_calls": calls}, "ai")
     model, reason = text_of(about, names.MODEL), first_of(about, names.FINISH_REASON)
+    messages = messages or _prompt(read.span, payloads)
+    read.shows_prompt = bool(messages)
     read.become(
         ModelStep,
-        inputs=messages or _prompt(read.span, payloads) or payloads.prompt_in(given),
+        inputs=messages or payloads.prompt_in(given),
         reply=reply,
         model=None if model == "unknown" else model,
         provider=text_of(about, names.PROVIDER),

@@ -7,13 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
+from typing import Any
 
 from ragspan import field_names
 from ragspan.messages import MAX_MESSAGE, ErrorReport
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.request import INTERRUPTS, Document, ModelStep, PayloadMessage, RequestTree, SearchStep, Step, record_of
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
-from ragspan_receiver.readers.payloads import text_of
+from ragspan_receiver.readers import attribute_names as names
+from ragspan_receiver.readers.payloads import first_of, text_of
 from ragspan_receiver.readers.reading import ReadSpan
 from ragspan_receiver.spans import TracedSpan
 
@@ -23,6 +25,7 @@ _SYNTHESIS = (".synthesize", ".asynthesize")
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 """The fields in which a step is given documents as texts, by LlamaIndex's synthesizers and DSPy's modules."""
 _start_of = attrgetter("span.start_ns")
+_thought = re.compile(r"Thought: .*?\nAnswer: ", re.DOTALL)  # of LlamaIndex's ReAct agents, whose own answer is no data
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
 
@@ -97,8 +100,11 @@ def record_of_spans(spans: Sequence[ReadSpan], around: TracedSpan | None = None)
     # LangChain's retries do not count.
     errors = [] if root.framework == "langchain" else [_error_of(read.span) for read in spans[1:]]
     swallowed = tuple(dict.fromkeys(error.name for error in errors if error is not None))
+    said = record.response or ""
+    thought = _thought.match(said) if record.framework == "llama_index" else None
     return replace(
         record,
+        response=record.response if thought is None else said[thought.end() :],
         record_id=f"{span.trace_id}{span.span_id}",
         is_agent=record.is_agent or any(read.kind == "agent" for read in spans),
         swallowed_errors=swallowed if record.status == "complete" else (),
@@ -108,7 +114,7 @@ def record_of_spans(spans: Sequence[ReadSpan], around: TracedSpan | None = None)
 def _count_once(spans: Sequence[ReadSpan]) -> None:
     """Make chains of steps that several spans show: a model's call around the client's, a search around its own inner part.
 
-    Of a model's spans the outermost that has the prompt counts.
+    Of a model's spans the outermost that has the prompt as messages counts, or else that has it at all.
     """
     has_prompts = any(read.model is not None and read.model.messages for read in spans)
     for read in reversed(spans):
@@ -117,7 +123,8 @@ def _count_once(spans: Sequence[ReadSpan]) -> None:
             read.step = read.chain
         elif model is not None:
             outer = [(each, each.model) for each in read.around() if each.model is not None]
-            if any(around.messages for _, around in outer) or (not model.messages and (has_prompts or outer)):
+            is_inner = any(around.messages and each.shows_prompt >= read.shows_prompt for each, around in outer)
+            if is_inner or (not model.messages and (has_prompts or outer)):
                 read.step = read.chain
                 continue
             for each, around in reversed(outer):
@@ -135,8 +142,10 @@ def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTre
         (read for read in models if not read.is_in_search()), key=lambda read: read.span.end_ns, default=None
     )
     metadata = dict(next((read.metadata for read in spans if read.metadata), {}))
+    tags: Any = ()
     for read in reversed(spans):
         ids = {"session_id": field_names.SESSION, "user_id": field_names.USER}
+        tags = first_of(read.span.attributes, names.TAGS) or tags
         metadata |= {key: one for key, own in ids.items() if (one := text_of(read.span.attributes, own)) is not None}
     trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
     tree = RequestTree(
@@ -145,6 +154,7 @@ def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTre
         framework=framework,
         run_type="parser" if root.chain.name.endswith("Parser") else None,
         metadata=metadata,
+        tags=tags if isinstance(tags, (list, tuple)) else (),
         anchor=SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True),
         grouped=around is not None,
     )
