@@ -475,7 +475,7 @@ class Copying:
             if id((items_of(first) or [None])[0] if is_list(first) else first) in self.kept:  # a document, with a score
                 return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
         rest = items[_FEW:_MAX_ITEMS]
-        if rest and not self.whole and _DULL.issuperset(map(type, copies)):
+        if rest and not self.whole and _WITHOUT_DOCUMENTS.issuperset(map(type, copies)):
             rest = []
         elif self.whole and len(items) > _TAIL:
             copies, rest = [CUT], items[-_TAIL:]
@@ -490,7 +490,7 @@ class Copying:
         return [known[1] if (known := kept.get(id(item))) is not None else self.copy(item, depth) for item in items]
 
 
-_DULL: Final = frozenset({str, int, float, bool, type(None), Opaque})
+_WITHOUT_DOCUMENTS: Final = frozenset({str, int, float, bool, type(None), Opaque})
 
 
 def _read_scalar(copying: Copying, value: Any, depth: int) -> Snapshot:

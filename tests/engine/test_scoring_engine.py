@@ -55,12 +55,12 @@ def test_a_full_queue_drops_the_oldest_and_lets_go_of_it(fakes, busy_engine):
     captures = [fakes.FakeCapture() for _ in range(3)]
     let_go_of = [weakref.ref(capture) for capture in captures]
     while captures:
-        engine.keep_places(is_ending=len(captures) > 1)  # while there is room, that changes nothing
+        engine.keep_queued(is_ending=len(captures) > 1)  # while there is room, that changes nothing
         engine.submit(captures.pop(0))
 
     assert counts(engine.stats()) == (4, 2, 1, 0, {"queue_full": 1})
     assert [reference() is None for reference in let_go_of] == [True, False, False]
-    engine.keep_places(is_ending=True)
+    engine.keep_queued(is_ending=True)
     engine.submit(fakes.FakeCapture())
     assert counts(engine.stats()) == (5, 2, 1, 0, {"queue_full": 1, "shutdown": 1})
 

@@ -45,7 +45,7 @@ def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kin
     assert engine.stats() == EngineStats(submitted=4, dropped={"queue_full": 1, "shutdown": 3})
     assert emitter.journal == ["start", "shutdown"]
     engine.submit(fakes.a_record())
-    engine.tell_end()
+    engine.report_losses()
     assert caplog.messages == [
         "records dropped at shutdown, because the time for them was up: 3",
         "answers that are not scored, because the process ended: 1 (exit_timeout (RAGSPAN_EXIT_TIMEOUT) is 10 s; a larger one waits longer)",

@@ -37,7 +37,7 @@ def run(queue, clock, write, *, rounds=1000):
             return written
         clock.advance(seconds)
         if seconds == 0:
-            batch = queue.take()
+            batch = queue.pop_due()
             if not batch:
                 continue
             written.append((clock.now - began, texts(batch)))
@@ -45,7 +45,7 @@ def run(queue, clock, write, *, rounds=1000):
                 results = write(texts(batch))
             except Exception as error:
                 results = error
-            queue.settle(batch, results)
+            queue.apply_results(batch, results)
     raise AssertionError("it never comes to an end")
 
 
@@ -151,9 +151,9 @@ def test_every_item_ends_exactly_once_whatever_happens(steps, queue_bytes, batch
             now[0] += step
         elif step == "hurry":
             queue.flush(0.0)
-        elif pause(queue) == 0 and (batch := queue.take()):
+        elif pause(queue) == 0 and (batch := queue.pop_due()):
             fits = isinstance(step, Exception) or len(step) == len(batch)
-            queue.settle(batch, step if fits else ValueError())
+            queue.apply_results(batch, step if fits else ValueError())
         stats = queue.stats()
         ended = stats.delivered + sum(stats.rejected.values()) + sum(stats.dropped.values())
         assert number == stats.waiting + ended
@@ -184,10 +184,10 @@ def test_a_queue_that_closes_tries_each_item_once_more(make_queue, letters):
 def test_what_is_in_flight_when_the_queue_closes_counts_by_its_reply(make_queue, letters, reply, delivered, dropped):
     queue = make_queue(batch_size=2)
     queue.put(letters("abc"))
-    batch = queue.take()
+    batch = queue.pop_due()
 
     queue.shutdown(0.0, more=0.0)
     assert vars(queue.stats()) == NOTHING | {"waiting": 2, "dropped": {"shutdown": 1}}
-    queue.settle(batch, reply)
+    queue.apply_results(batch, reply)
 
     assert vars(queue.stats()) == NOTHING | {"delivered": delivered, "dropped": {"shutdown": dropped}}

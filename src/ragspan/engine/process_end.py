@@ -93,18 +93,18 @@ class _Exit:
         """What was submitted before this is finished, and nothing that comes meanwhile pushes it out."""
         waited, engines = Deadline(math.inf), _engines()
         for engine in engines:
-            engine.keep_places(is_ending=True)
+            engine.keep_queued(is_ending=True)
         for engine in engines:
             call_guarded(engine.flush, engine.exit_timeout - waited.elapsed)
         for engine in engines:
-            engine.keep_places(is_ending=False)
+            engine.keep_queued(is_ending=False)
         self._spent = waited.elapsed
 
     def _finish(self) -> None:
         """Close the engines. What came during the flush is finished in the time that is left, and given up and counted then."""
         waited = Deadline(math.inf)
         for engine in _engines():
-            engine.keep_places(is_ending=True)
+            engine.keep_queued(is_ending=True)
         for engine in _engines():
             call_guarded(engine.end, engine.exit_timeout - self._spent - waited.elapsed)
 
@@ -116,7 +116,7 @@ class _Exit:
         """The last that engines do."""
         self.is_over = True
         for engine in _engines():
-            call_guarded(engine.tell_end)
+            call_guarded(engine.report_losses)
 
     def begin_in_child(self) -> None:
         """Of a fork: the engines are the parent's until they have work."""

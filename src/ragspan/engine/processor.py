@@ -93,7 +93,7 @@ class BackgroundProcessor(ABC):
         self._logged_drops = self._queue.stats.dropped
         self._is_ticking = False
         self._held: Deadline | None = None
-        """From `tell_end` on."""
+        """From `report_losses` on."""
         self._report: ShutdownReport | None = None
         """What the shutdown did; None until it has ended."""
         self._told = 0
@@ -168,11 +168,11 @@ class BackgroundProcessor(ABC):
             self._tell_drops("records dropped at shutdown, because the time for them was up: %d")
         return report
 
-    def keep_places(self, *, is_ending: bool) -> None:
+    def keep_queued(self, *, is_ending: bool) -> None:
         """Whether the process ends, so that nothing that comes pushes out what is there."""
         self._queue.is_ending = is_ending
 
-    def tell_end(self) -> None:
+    def report_losses(self) -> None:
         """Name in the log what the end of the process has cost. Who submits from now on waits a moment for that end, uncounted."""
         self._held = Deadline(_LONGEST_HOLD)
         time.sleep(_GRACE)  # for those who are in `submit`
@@ -182,7 +182,7 @@ class BackgroundProcessor(ABC):
             log_line(logging.WARNING, "captures dropped in all: %s", losses)
 
     def end(self, timeout: float) -> ShutdownReport:
-        """Shut down, and leave it to `tell_end` to say what that has cost.
+        """Shut down, and leave it to `report_losses` to say what that has cost.
 
         A call from a signal handler that interrupted a `submit` or a `shutdown` cannot wait: what it would wait for needs its
         thread. It closes the queue and reports what is left. The next call, at the end of the process at the latest, does the rest.

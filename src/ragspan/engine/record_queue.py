@@ -111,7 +111,7 @@ class RecordQueue(ReentrantCriticalSection):
         item.sequence = self.stats.submitted
         (self._awaited if is_awaited else self._waiting).append(item)
         self.bytes += item.size
-        self.see_to_worker()
+        self.ensure_worker()
         return evicted
 
     @step
@@ -161,7 +161,7 @@ class RecordQueue(ReentrantCriticalSection):
             self._drop([item], "cancelled", queued=-1)
 
     @step
-    def see_to_worker(self) -> None:
+    def ensure_worker(self) -> None:
         """Start a worker if something waits and there is none: perhaps no thread could be started before."""
         if self.worker_sleeps and (self._waiting or self._awaited):
             self.worker_sleeps = False
@@ -182,7 +182,7 @@ class RecordQueue(ReentrantCriticalSection):
     @step
     def _is_left(self, sequence: int) -> bool:
         """Whether something that was submitted up to here is not out."""
-        self.see_to_worker()
+        self.ensure_worker()
         left = [*self._in_work, *(items[0].sequence for items in (self._waiting, self._awaited) if items)]
         return bool(left) and min(left) <= sequence
 

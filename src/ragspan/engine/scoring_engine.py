@@ -156,7 +156,7 @@ class ScoringEngine(BackgroundProcessor):
         try:
             self._queue.submit(item)
             while not (await asyncio.wait([ended], timeout=_LOOK_AGAIN))[0]:
-                self._queue.see_to_worker()
+                self._queue.ensure_worker()
         except BaseException:
             self._cancel(item)
             raise

@@ -253,7 +253,7 @@ def bad_row_lines(evaluation: Evaluation) -> Iterator[str]:
 def _worst(evaluation: Evaluation) -> Iterator[Text | str]:
     failing: dict[str | None, EvaluatedRow] = {}  # each response once
     rows = (row for row in evaluation.all_rows() if row.failing)
-    for row in heapq.nsmallest(_WORST_KEPT, rows, key=lambda row: row.badness):
+    for row in heapq.nsmallest(_WORST_KEPT, rows, key=lambda row: row.failure_rank):
         failing.setdefault(row.record.response, row)
     if failing:
         yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")

@@ -78,7 +78,7 @@ class EvaluatedRow:
         return {name: score for name, score in self.scores.items() if score.label == "fail"}
 
     @property
-    def badness(self) -> tuple[int, float, int]:
+    def failure_rank(self) -> tuple[int, float, int]:
         """Orders rows: first those that fail most metrics, then those with the lowest mean."""
         values = [score.value for score in self.scores.values()]
         return -len(self.failing), math.fsum(values) / len(values) if values else 1.0, self.row

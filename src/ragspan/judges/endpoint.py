@@ -141,7 +141,7 @@ class Endpoint:
                             raise
                         taken = simpler
                     else:
-                        self.capabilities = self.capabilities.taught_by(taken)
+                        self.capabilities = self.capabilities.merged_with(taken)
                         return reply
         # From None, because the cause may quote the prompt in a traceback.
         except (openai.OpenAIError, _ReportedError) as error:
@@ -182,9 +182,9 @@ class Endpoint:
             _open[:] = [one for one in _open if not one.loop.is_closed()]
             lifetime = self._lifetime()
             _open.append(one := _Open(await anext(lifetime), lifetime, weakref.ref(self), loop, pid))
-            for orphan in [each for each in here if each.endpoint() is None]:
-                _open.remove(orphan)
-                await orphan.lifetime.aclose()
+            for unused in [each for each in here if each.endpoint() is None]:
+                _open.remove(unused)
+                await unused.lifetime.aclose()
         one.requests += 1
         try:
             yield one.client

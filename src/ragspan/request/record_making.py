@@ -132,14 +132,14 @@ class _StepRecords:
     def _generation(self, step: ModelStep) -> Generation:
         facts = facts_of(step.provider_metadata)
         requests = () if step.reply is None else _requests(step.reply)
-        is_heard = step.reply is not None or bool(step.tokens)
+        has_reply = step.reply is not None or bool(step.tokens)
         return Generation(
             model=text_of(step.model) or facts.response_model or step.name,
             provider=text_of(step.provider),
             first_token_ns=step.first_token_ns,
             streamed=step.streamed or step.first_token_ns is not None,
             prompt=tuple(map(self._message, step.prompt)),
-            reply=Message(role="assistant", text=step.said, tool_requests=requests) if is_heard else None,
+            reply=Message(role="assistant", text=step.said, tool_requests=requests) if has_reply else None,
             **facts._asdict(),
             **self._common(step),
         )

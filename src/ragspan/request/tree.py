@@ -108,7 +108,7 @@ class RequestTree:
         else:
             self.inputs = OPAQUE if inputs is None else inputs
 
-    def take_in(self, other: RequestTree) -> None:
+    def merge_inner(self, other: RequestTree) -> None:
         """Add what another framework did inside. A model that only asks the other one's model is not a call of its own."""
         steps = [
             step for step in other.steps if not (isinstance(step, ModelStep) and isinstance(step.parent, ModelStep))
@@ -223,7 +223,7 @@ def tree_of(
     _add_tokens(steps, streams or log.streams, copies)
     for inner in list(log.nested.values()):
         around = {run: steps[outer_run] for run, outer_run in inner.around.items() if outer_run in steps}
-        tree.take_in(inner.log.tree_inside(around))
+        tree.merge_inner(inner.log.tree_inside(around))
     return tree
 
 

@@ -99,7 +99,7 @@ def exporters(signal: Signal, make: ExporterMaker | None = None) -> list[Any]:
     """New exporters of a signal, those that the environment names.
 
     Raises:
-        ConfigurationError: one of them is not installed, or the protocol is unknown.
+        ConfigurationError: one of them is not installed, the protocol is unknown, or an address of HTTP has no scheme.
     """
     return [(make or make_exporter)(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
 
@@ -138,7 +138,7 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     Without a protocol it is the installed one; if both are installed, gRPC for port 4317 and else HTTP.
 
     Raises:
-        ConfigurationError: it is not installed, and the message names those that are; or the address has no `http://`.
+        ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
     names = (f"OTEL_{signal.upper()}_EXPORTER", *_endpoint_variables(signal))
@@ -151,9 +151,6 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
                 one_of(*_BY_PROTOCOL).check(by_protocol, protocol)
                 asking, candidates = by_protocol, [_BY_PROTOCOL[protocol]]
     if found := [installed[candidate] for candidate in candidates if candidate in installed]:
-        address = next(filter(variable, _endpoint_variables(signal)), None)
-        if address and "://" not in (variable(address) or "") and found[0].name == _BY_PROTOCOL["http/protobuf"]:
-            raise ConfigurationError(f"{address} should be an address such as http://localhost:{HTTP_PORT}, with http://")
         return found[0]
     guess = "" if name == "otlp" else meant(name, ["otlp", *installed])
     raise ConfigurationError(
@@ -165,6 +162,9 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
 
 def make_exporter(signal: Signal, entry: EntryPoint, *, tries_once: bool = True) -> Any:
     """The environment's exporter. The log has a line a minute while its endpoint is away, and if it `tries_once` what is lost, also at the end."""
+    named = next(filter(variable, _endpoint_variables(signal)), None)
+    if named and "://" not in (variable(named) or "") and entry.name == _BY_PROTOCOL["http/protobuf"]:
+        raise ConfigurationError(f"{named} should be an address such as http://localhost:{HTTP_PORT}, with http://")
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made
@@ -173,7 +173,7 @@ def make_exporter(signal: Signal, entry: EntryPoint, *, tries_once: bool = True)
 
     def exported(batch: Any, *arguments: Any, **named: Any) -> Any:
         nonlocal lost
-        with hearing() as causes:
+        with collecting_causes() as causes:
             result = export(batch, *arguments, **named)
         if causes and getattr(result, "name", "") != "SUCCESS":
             what = "spans" if signal == "traces" else signal
@@ -198,13 +198,13 @@ _log = ThrottledLog()
 
 
 @contextlib.contextmanager
-def hearing() -> Iterator[list[str]]:
+def collecting_causes() -> Iterator[list[str]]:
     """Collect why an endpoint cannot be reached, by what an exporter would log inside, and let it log nothing from then on.
 
     Only what is logged inside is touched, in its own thread: exporters that the application has made log as ever.
     """
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("opentelemetry.exporter.")]:
-        logging.getLogger(name).addFilter(_is_not_heard)  # which is added once
+        logging.getLogger(name).addFilter(_is_not_collected)  # which is added once
     causes: list[str] = []
     token = _causes.set(causes)
     try:
@@ -213,7 +213,7 @@ def hearing() -> Iterator[list[str]]:
         _causes.reset(token)
 
 
-def _is_not_heard(record: logging.LogRecord) -> bool:
+def _is_not_collected(record: logging.LogRecord) -> bool:
     """A filter of the exporters' loggers."""
     causes = _causes.get()
     if causes is None or record.levelno < logging.WARNING:

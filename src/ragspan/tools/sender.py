@@ -195,7 +195,7 @@ class Sender(Generic[Item]):
         for thread in self._threads:
             thread.join(_left(ends_at))
 
-    def take(self) -> list[Entry[Item]]:
+    def pop_due(self) -> list[Entry[Item]]:
         """Give up what is too old, and take what is due with what will be soon; it is in flight until it is settled."""
         now = self._clock()
         for entry in list(self._idle()):
@@ -212,7 +212,7 @@ class Sender(Generic[Item]):
             batch.append(entry)
         return sorted(batch, key=lambda entry: entry.number)
 
-    def settle(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
+    def apply_results(self, batch: Sequence[Entry[Item]], results: Sequence[WriteResult] | BaseException) -> None:
         """Settle what the tool returned for the batch, or the exception that it raised.
 
         Items that the tool names are tried again by themselves. If it takes nothing at the moment, everything waits. A batch that it
@@ -296,7 +296,7 @@ class Sender(Generic[Item]):
                 with self._changed:
                     if is_done():
                         return
-                    batch, write = self.take(), self._write_last if self._is_last_try else self._write
+                    batch, write = self.pop_due(), self._write_last if self._is_last_try else self._write
                 results: Sequence[WriteResult] | BaseException = ()
                 if batch:
                     self._flush_spans(_SPAN_FLUSH)
@@ -307,7 +307,7 @@ class Sender(Generic[Item]):
                     except BaseException as error:  # noqa: BLE001 - the tool's; whatever it raises must not end the thread
                         results = error
                     with self._changed:
-                        self.settle(batch, results)
+                        self.apply_results(batch, results)
                 has_news = self._report(results if isinstance(results, BaseException) else None)
                 with self._changed:
                     if batch or has_news:  # a flush may wait for it; idle threads must not wake each other for ever

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.telemetry.providers import exporter_of, flush_as_well, hearing
+from ragspan.telemetry.providers import collecting_causes, exporter_of, flush_as_well
 from ragspan.tools.delivery import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender
 
@@ -75,7 +75,7 @@ class RetryingSpanExporter(SpanExporter):
         return self._sender.stats()
 
     def _write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
-        with hearing() as causes:
+        with collecting_causes() as causes:
             result = self.inner.export([item.span for item in batch])
         if result is not SpanExportResult.SUCCESS:
             raise ExportError(causes[0] if causes else "its exporter failed")

@@ -70,7 +70,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), () if self._own_sink is None else (_Nowhere(),)
+        return type(self), () if self._own_sink is None else (_NullSink(),)
 
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then. They are plain attributes, looked up
     # at every event, and no properties as in the base class.
@@ -131,7 +131,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     on_resume = on_interrupt
 
 
-class _Nowhere:
+class _NullSink:
     def submit(self, capture: Capture) -> None:
         """Drop it."""
 

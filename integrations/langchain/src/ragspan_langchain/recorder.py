@@ -52,7 +52,7 @@ from ragspan_langchain.payloads import (
     take_reply,
 )
 from ragspan_langchain.running import (
-    IS_BLIND,
+    LOSES_CONTEXT,
     OPENINFERENCE,
     RunId,
     context_of_graph,
@@ -142,7 +142,7 @@ class EventRecorder:
             self.requests.follow(log, key, log)
             details: Any = about.get("name") or text_of(text_keyed(serialized).get("name")) or kind
             if kind == "chain":
-                if IS_BLIND:
+                if LOSES_CONTEXT:
                     note_node(run_id, about)
                 may_be_asked = parent is None or ("asked" not in log.about and len(log.events) < _WITH_STATES)
                 payload = take(given, log, whole=may_be_asked or about.get("run_type") == "prompt")

@@ -17,7 +17,7 @@ from ragspan.safe_copy import fields_of
 RunId: TypeAlias = UUID | str
 
 OPENINFERENCE: Final = "openinference.instrumentation.langchain"  # its module; never imported here
-IS_BLIND: Final = sys.version_info < (3, 11)
+LOSES_CONTEXT: Final = sys.version_info < (3, 11)
 """LangChain cannot tell asynchronous functions where they are: a task takes no context there."""
 _node: ContextVar[UUID | None] = ContextVar("ragspan_langchain_node", default=None)
 
@@ -30,7 +30,7 @@ def _configured(name: str) -> Any:
 def enclosing_run_id() -> UUID | None:
     """The run whose function is calling; None outside of any."""
     found: UUID | None = getattr(_configured("callbacks"), "parent_run_id", None)
-    return _node.get() if found is None and IS_BLIND else found
+    return _node.get() if found is None and LOSES_CONTEXT else found
 
 
 def note_node(run_id: RunId, about: Mapping[str, Any]) -> None:

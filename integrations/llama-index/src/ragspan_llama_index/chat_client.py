@@ -32,9 +32,9 @@ class LlamaIndexChatClient(BlockingChatClient):
 
     def __init__(self, llm: LLM) -> None:
         instance(LLM, "a model of LlamaIndex").check("llm", llm)
-        deaf = CallbackManager()  # made without handlers it would take those of the application
-        deaf.set_handlers([])
-        super().__init__(llm, callback_manager=deaf)
+        silent = CallbackManager()  # made without handlers it would take those of the application
+        silent.set_handlers([])
+        super().__init__(llm, callback_manager=silent)
 
     def ask(
         self,

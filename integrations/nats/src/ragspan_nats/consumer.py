@@ -132,7 +132,7 @@ class Consumer:
         await ensure_consumer(client, self._stream, self._ack_wait)
         if client is not self._listening:  # nats-py subscribes again by itself after it has reconnected
             self._inbox = client.new_inbox()
-            await client.subscribe(f"{self._inbox}.*", cb=self._hear)
+            await client.subscribe(f"{self._inbox}.*", cb=self._receive)
             self._listening = client
 
     async def request(self, number: int) -> None:
@@ -151,7 +151,7 @@ class Consumer:
             self._log.report("consumer", "records cannot be fetched: %s", error_text(error))
             await asyncio.sleep(_PAUSE)
 
-    async def _hear(self, message: Msg) -> None:
+    async def _receive(self, message: Msg) -> None:
         """Take a message, or the broker's status of a request. The subject tells them apart; a message may have any headers."""
         headers = message.headers or {}
         if message.reply.startswith(_HAS_A_MESSAGE):

@@ -29,7 +29,7 @@ from ragspan_nats.scoring import FleetScoring
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 _LOOK = 0.25  # seconds until the next look for room: the judge's pause may be over
-_LAST_WORDS = 5.0  # seconds for giving back what is left
+_FINAL_WAIT = 5.0  # seconds for giving back what is left
 _CANCEL_AGAIN = 1.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while the judge is away
 _MAX_IN_FLIGHT = 32 * MAX_JSON  # bytes of all records in flight
@@ -128,7 +128,7 @@ class Worker:
                 if delivery.disposition is None:
                     task.cancel()  # which gives it back
             if self._in_flight:
-                await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)
+                await asyncio.wait(self._in_flight.values(), timeout=_FINAL_WAIT)
             left: set[asyncio.Task[Any]] = {*self._in_flight.values(), receiving, heartbeat, stopped}
             while left:  # before Python 3.12 `wait_for` forgets a cancellation that comes with its answer
                 for task in left:

@@ -25,7 +25,7 @@ from ragspan_receiver.servers import HTTPServer
 from ragspan_receiver.traces import BufferLimits
 
 _MIB = 1024 * 1024
-_LAST_WORDS = 1.0  # seconds for the providers, whatever is left
+_FINAL_WAIT = 1.0  # seconds for the providers, whatever is left
 _CONSOLE = ("console",)
 _THIS_MACHINE = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened at
 
@@ -50,7 +50,9 @@ def worker(
     ] = _DEFAULTS.deadline,
     memory: Annotated[
         int,
-        typer.Option(metavar="MIB", min=1, help="For spans of traces that have not ended; above it, senders try again later."),
+        typer.Option(
+            metavar="MIB", min=1, help="For spans of traces that have not ended; above it, senders try again later."
+        ),
     ] = _DEFAULTS.max_bytes // _MIB,
     metrics: Metrics = None,
     judge: Judge = None,
@@ -118,7 +120,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await asyncio.gather(*(server.stop() for server in servers))
     # What takes longer ends with the process.
     sending = DaemonThreads(1, name="ragspan-exit").submit(providers.shutdown)
-    done, _ = await asyncio.wait([asyncio.wrap_future(sending)], timeout=max(deadline.remaining, _LAST_WORDS))
+    done, _ = await asyncio.wait([asyncio.wrap_future(sending)], timeout=max(deadline.remaining, _FINAL_WAIT))
     lost = "" if done else ", the last scores could not be sent in time"
     typer.echo(f"ragspan worker: {_summary(receiver.figures())}{lost}", err=True)
 

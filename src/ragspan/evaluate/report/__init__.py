@@ -230,7 +230,7 @@ def show_failing(evaluation: Evaluation) -> dict[str, Any]:
         columns = [str(record.metadata.get(name)) for name in evaluation.by_dimension]
         return hash((record.question, record.response, *labels, *columns, frozenset(_documents(record))))
 
-    found = heapq.nsmallest(_MOST_LISTED, counted(), key=lambda one: one[0].badness)
+    found = heapq.nsmallest(_MOST_LISTED, counted(), key=lambda one: one[0].failure_rank)
     least = _MOST_LISTED if any(row.failing for row, _ in found) else _LOWEST_LISTED
     listed = [row for at, (row, is_open) in enumerate(found) if at < least or is_open]
     usual = evaluation.failing / max(evaluation.labelled, 1)

@@ -83,7 +83,7 @@ class BlockingChatClient(ABC):
                         return JudgeError(kind, words, outage=is_outage(error), status=status_of(error))
                     taken = simpler
                 else:
-                    self.capabilities = self.capabilities.taught_by(taken)
+                    self.capabilities = self.capabilities.merged_with(taken)
                     return completion
 
         loop = asyncio.get_running_loop()

@@ -93,7 +93,7 @@ class EndpointCapabilities:
             return replace(self, response_format=weaker, is_for_now=is_for_now)
         return replace(self, left_out=self.left_out | {name}, is_for_now=is_for_now)
 
-    def taught_by(self, answered: EndpointCapabilities) -> EndpointCapabilities:
+    def merged_with(self, answered: EndpointCapabilities) -> EndpointCapabilities:
         """These after a request with others was answered: what that left out is left out from now on."""
         if answered is self or answered.is_for_now:
             return self

@@ -125,7 +125,10 @@ def _unwrapped(value: Any, side: str, gave: Any = None) -> Any:
     data, later = json_of(value), fields_of(fields_of(gave).get("kwargs"))
     if not isinstance(data, dict):
         return value
-    key = next((key for key in (f"{side}s", f"{side}_str") if key in data), side if {side} <= data.keys() <= {side, "kwargs"} else None)
+    key = next(
+        (key for key in (f"{side}s", f"{side}_str") if key in data),
+        side if {side} <= data.keys() <= {side, "kwargs"} else None,
+    )
     own = data if key is None else data[key]
     return later.get("inputs", own) if own == NO_INPUT_YET else own
 

@@ -25,7 +25,7 @@ _SYNTHESIS = (".synthesize", ".asynthesize")
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 """The fields in which a step is given documents as texts, by LlamaIndex's synthesizers and DSPy's modules."""
 _start_of = attrgetter("span.start_ns")
-_thought = re.compile(r"Thought: .*?\nAnswer: ", re.DOTALL)  # of LlamaIndex's ReAct agents, whose own answer is no data
+_thought = re.compile(r"Thought: .*?\nAnswer: ", re.DOTALL)  # of LlamaIndex's ReAct agents
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
 
