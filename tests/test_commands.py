@@ -96,15 +96,7 @@ def test_a_worker_listens_at_an_address():
         ("[::1]:65535", ("::1", 65535)),
         *(
             (wrong, None)
-            for wrong in (
-                "localhost",
-                "80",
-                "localhost:",
-                "localhost:-1",
-                "localhost:65536",
-                "localhost:http",
-                "http://a:1",
-            )
+            for wrong in ("localhost", "80", "localhost:", "localhost:-1", "localhost:65536", "http://a:1")
         ),
     ],
 )

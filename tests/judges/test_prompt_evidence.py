@@ -42,9 +42,8 @@ def evidence(*calls, **changes):
 def test_a_message_of_the_user_counts_without_the_question():
     assert evidence(call(("user", f"One two three four five six seven eight {QUESTION}")))
     assert not evidence(call(("user", f"One two three four five six seven {QUESTION}")))
-    asked = "user", f"Context:\n{FEE}\n\n{QUESTION}"
-    assert evidence(call(asked, reply=FEE)) == [("other", f"Context:\n{FEE}")]  # a reply may quote it
-    assert evidence(call(("user", QUESTION), reply=FEE), call(asked)) == []
+    assert evidence(call(("user", f"Context:\n{FEE}\n\n{QUESTION}"), reply=FEE)) == [("other", f"Context:\n{FEE}")]
+    assert evidence(call(("user", QUESTION), reply=FEE), call(("user", f"Mend: {FEE}"))) == []
 
 
 @pytest.mark.parametrize(

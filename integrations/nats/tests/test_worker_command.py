@@ -73,11 +73,7 @@ def test_an_option_that_cannot_be_used_is_named(arguments, said):
     ("name", "value", "said"),
     [
         ("RAGSPAN_ENABLED", "false", "RAGSPAN_ENABLED is false, so that a worker would have nothing to do"),
-        (
-            "RAGSPAN_NATS_CREDENTIALS_FILE",
-            "no-such-file",
-            "credentials_file (RAGSPAN_NATS_CREDENTIALS_FILE) should name a file",
-        ),
+        ("RAGSPAN_NATS_CREDENTIALS_FILE", "no-such-file", "credentials_file (RAGSPAN_NATS_CREDENTIALS_FILE)"),
         ("RAGSPAN_NATS_REPLICAS", "6", "RAGSPAN_NATS_REPLICAS is 6, but should be a whole number from 1 to 5"),
         ("RAGSPAN_METRIC_TIMEOUT", "0", "RAGSPAN_METRIC_TIMEOUT is '0', but should be a number of seconds"),
         ("RAGSPAN_REDACT", "string:no_such_function", "redact (RAGSPAN_REDACT) is 'string:no_such_function'"),

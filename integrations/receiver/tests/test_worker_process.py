@@ -184,7 +184,6 @@ def refused(*arguments, **environment):
         ("--otlp 127.0.0.1:4318", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318", **OTLP}, "own address"),
         ("--otlp-grpc :4317", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4317", **OTLP}, "own address"),
         ("--quiet 0", {}, "quiet is 0"),
-        ("--deadline -1", {}, "deadline is -1"),
         ("--memory 0", {}, "Invalid value for '--memory'"),
         ("--judge oracle", {}, "there is no judge 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),

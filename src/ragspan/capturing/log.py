@@ -126,7 +126,7 @@ class RequestLog:
         if self.streams:
             parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
         self.bytes = sum(map(_SIZE_OF_TEXT, list(self.texts.values()))) + PART_BYTES * parts
-        self.bytes += sum(inner.log.bytes for inner in self.nested.values())
+        self.bytes += sum(inner.log.bytes for inner in list(self.nested.values()))
         self.kept.clear()
         self.texts.clear()
 

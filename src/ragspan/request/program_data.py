@@ -72,11 +72,8 @@ def data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
         value: Snapshot = None
         time_ns, least, has_rows = step.ended_ns, FROM_STEP, True
         if step.parent is None:
-            value, time_ns, least = (
-                (step.late_inputs or step.inputs) if isinstance(step.inputs, dict) else None,
-                0,
-                FROM_CALLER,
-            )
+            time_ns, least = 0, FROM_CALLER
+            value = (step.late_inputs or step.inputs) if isinstance(step.inputs, dict) else None
         elif type(step) is Step and isinstance(step.output, FilledPrompt):
             value, time_ns, least, has_rows = step.inputs, step.started_ns, FROM_CALLER, False
         elif type(step) is Step and not isinstance(step.output, Opaque):

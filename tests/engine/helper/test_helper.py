@@ -130,7 +130,7 @@ def test_a_helper_that_answers_nothing_is_killed_and_replaced(
     fakes, engine_of, explanations, helper_of, stopped, monkeypatch
 ):
     monkeypatch.setattr(client, "_MAX_SILENCE", 1.0)
-    engine, emitter = engine_of(metric_timeout=5.0)
+    engine, emitter = engine_of(metric_timeout=2.0)
     explanations(engine, emitter, "tell_process 1")
     hung = helper_of(engine)
     stopped(hung)
@@ -145,7 +145,7 @@ def test_a_helper_that_answers_nothing_is_killed_and_replaced(
 def test_a_helper_that_was_idle_for_long_is_not_killed_over_one_slow_record(
     engine_of, explanations, blockade, helper_of, monkeypatch
 ):
-    engine, emitter = engine_of(metric_timeout=5.0)
+    engine, emitter = engine_of(metric_timeout=2.0)
     explanations(engine, emitter, "tell_process 1")
     used, now = helper_of(engine), time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: now() + 2 * client._MAX_SILENCE)
