@@ -22,7 +22,7 @@ _MAX_COLUMNS = 50
 _INSTRUCTING = frozenset(
     {"system", "template", "instruction", "instructions", "persona", "format", "schema", "example", "examples", "shot"}
     | {"shots", "tone", "style", "prompt", "history", "conversation", "chat", "turns", "messages", "question", "query"}
-    | {"role", "rules", "dialogue"}
+    | {"role", "rules", "dialogue", "guidelines", "constraints", "tools"}
 )
 """Words in the names of fields that hold instructions, or what was said."""
 _OF_DATA = frozenset({"result", "results", "row", "rows", "fact", "facts", "context", "data", "record", "records"})
