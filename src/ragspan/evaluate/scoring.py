@@ -158,7 +158,7 @@ def evaluate(
                 metrics=chosen,
                 settings=settings,
                 budget=budget or budget_from(settings),
-                table=table,
+                table=table if limit is None else replace(table, share_read=None),
                 writer=writer,
                 evaluation=evaluation,
                 patience=patience,
@@ -315,9 +315,8 @@ class Run:
     def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
         """Whether the metric has no outcome, or one that another try may change: of a judge only where it is asked."""
         outcome = row.outcomes.get(metric.name)
-        is_spent = isinstance(outcome, NotApplicable) and outcome.reason == BUDGET_EXHAUSTED
-        is_asked = row.asked or metric.name not in self.evaluation.shared
-        if outcome is None or (is_asked and (is_spent or isinstance(outcome, MetricFailure))):
+        is_transient = isinstance(outcome, MetricFailure) or getattr(outcome, "reason", None) == BUDGET_EXHAUSTED
+        if outcome is None or (is_transient and (row.asked or metric.name not in self.evaluation.shared)):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
 

@@ -97,7 +97,7 @@ class ConsoleEmitter(ContentPolicy, ScoreEmitter):
         for metric, outcome in outcomes.items():
             new = explanation = self.explanation(outcome) or "" if isinstance(outcome, Score) else ""
             for earlier in said:  # a finding is not shown twice
-                new = new.replace(f" ({earlier})", "").replace(earlier, "")
+                new = "" if new == earlier else new.replace(f" ({earlier})", "")
             yield Text("  ").append_text(outcome_line(metric, outcome, new.strip()))
             said += [explanation] if explanation else []
         named = each_judge(outcome.judge for outcome in outcomes.values() if isinstance(outcome, Score))

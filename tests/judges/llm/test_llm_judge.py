@@ -128,17 +128,15 @@ async def test_claims_that_are_not_all_judged_make_no_score(scripted, super_bowl
     assert isinstance(faithfulness, MetricFailure)
 
 
-async def test_only_what_a_reply_lacks_is_asked_for_again(scripted, super_bowl):
+@pytest.mark.parametrize("polls", [1, 3])
+async def test_only_what_a_request_lacks_in_all_choices_is_asked_for_again(scripted, super_bowl, polls):
     broken = json.loads(whole())
     broken["answer"]["judged_claims"] = "none"
     del broken["answer"]["context_verdicts"][1]
-    again = {
-        "judged_claims": claims("supported"),
-        "context_verdicts": [{"number": 2, "reasoning": "r", "verdict": "useful"}],
-    }
-    judge, client = scripted([json.dumps(broken)], [json.dumps({"answer": again})])
+    again = {"judged_claims": claims("supported"), "context_verdicts": each("useful", "useful")[1:]}
+    judge, client = scripted([json.dumps(broken)] * polls, [json.dumps({"answer": again})])
 
-    scores = await scores_of(judge, super_bowl, polls=1)
+    scores = await scores_of(judge, super_bowl, polls=polls)
 
     assert [score.label for score in scores] == ["pass"] * 4
     assert "Task: reply with the parts judged_claims, context_verdicts." in client.tasks[1]

@@ -32,7 +32,7 @@ class _Poll:
     """One answer that is wanted."""
 
     unread: int = 0
-    """Replies that could not be read."""
+    """Requests to which no reply could be read."""
     is_done: bool = False
 
 
@@ -61,14 +61,14 @@ class Question:
         known = {one.number for one in self.found} if self.numbers else ()
         return [number for number in self.numbers if number not in known]
 
-    def take(self, poll: _Poll, completion: Completion, numbers: Sequence[int]) -> None:
-        """Read what a reply says to the question, of which it was asked about these numbers."""
+    def take(self, poll: _Poll, completion: Completion, numbers: Sequence[int], *, tries: int) -> None:
+        """Read what a reply says to the question, of which it was asked about these numbers; with the requests so far."""
         found, problem = read(self.part, completion.text, numbers or None)
         self.found += found if numbers else found[:1]
         if found and not (numbers and self.missing()):
             poll.is_done = True
         elif not poll.is_done:
-            poll.unread += 1
+            poll.unread = tries
             self.problem = self.problem or completion.problem or problem
 
     def polled(self) -> list[Any]:
@@ -114,7 +114,7 @@ async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> Non
     for place, completion in enumerate(completions[:choices]):
         for question in questions:
             if place < question.wanted or question.wanted == 1:
-                question.take(question.polls[min(place, question.wanted - 1)], completion, question.numbers)
+                question.take(question.polls[min(place, question.wanted - 1)], completion, question.numbers, tries=1)
 
     async def further(request: Sequence[tuple[Question, _Poll]]) -> None:
         wanted = [(question, question.missing()) for question, _ in request]
@@ -126,7 +126,7 @@ async def ask(questions: Sequence[Question], send: Send, *, choices: int) -> Non
             return
         for completion in completions[:1]:
             for (question, poll), (_, numbers) in zip(request, wanted, strict=True):
-                question.take(poll, completion, numbers)
+                question.take(poll, completion, numbers, tries=poll.unread + 1)
 
     for _ in range(_FURTHER_ROUNDS):
         still_open = [

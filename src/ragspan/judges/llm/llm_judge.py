@@ -118,7 +118,8 @@ class LLMJudge:
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         question = await self._answered(record, "vote_adherence", votes)
-        self._recent.extend(poll.unread > 0 for poll in question.polls)
+        unread = [poll.unread > 0 for poll in question.polls]
+        self._recent.extend(unread if votes == 1 or not all(unread) else ())  # one request that failed says nothing
         found = question.polled()
         if len(self._recent) >= _LEAST_RECENT and 4 * sum(self._recent) >= len(self._recent):
             # Where only one of the verdicts can be read, the votes that are there say nothing.
