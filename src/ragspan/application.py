@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, SynchronousMult
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.addresses import shown_url
-from ragspan.arguments import Rule
+from ragspan.arguments import TEXT, Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
 from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
@@ -131,6 +131,8 @@ def configure(
     )
     given: dict[str, Any] = {"budget": budget, "judge_when": judge_when}
     options = {name: value for name, value in given.items() if value is not None}
+    TEXT.or_none().check("phoenix", phoenix)
+    TEXT.or_none().check("mlflow", mlflow)
     with in_use.setting_up:
         backends: list[Any] = [
             emitter_class(name)(**{argument: address}, capture_content=settings.capture_content)

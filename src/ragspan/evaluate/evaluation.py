@@ -237,7 +237,7 @@ def parts(evaluation: Evaluation, *, with_worst: bool = False) -> Iterator[Table
             )
             yield f"{one.metric}: not scored: {', '.join(named)}"
     if evaluation.not_scored:
-        yield "What they mean: https://github.com/ragspan/ragspan/blob/main/docs/metrics.md#when-there-is-no-score"
+        yield "What they mean: https://github.com/ragspan/ragspan/blob/main/docs/attributes.md#why-there-is-no-score"
     if ranks := [one.metric for one in summaries if one.scored and not one.labelled]:
         yield f"{', '.join(ranks)}: no label, so no answer passes or fails by it"
     yield headline(evaluation)

@@ -91,7 +91,7 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
         elif summary.settled < share * rows:
             why = f"only {summary.settled:,} of {rows:,} rows have a score, and --min-scored is {share:.0%}"
         elif min_scored is None and (skipped := summary.skipped + evaluation.bad_row_count):
-            lack = f"{counted(skipped, 'row', grouped=True)} had to be skipped, because a cell is missing or the judge failed"
+            lack = f"{counted(skipped, 'row', grouped=True)} had to be skipped, because a cell is missing or wrong, or the judge failed"
             why = f"{lack}: say with --min-scored what share of the rows is enough"
         results.append(GateResult(gate=gate, reached=reached, figure=figure, trouble=why and f"{gate}, but {why}"))
     return results
