@@ -315,8 +315,9 @@ class Run:
     def _is_left(self, row: EvaluatedRow, metric: Metric) -> bool:
         """Whether the metric has no outcome, or one that another try may change: of a judge only where it is asked."""
         outcome = row.outcomes.get(metric.name)
-        is_transient = isinstance(outcome, MetricFailure) or getattr(outcome, "reason", None) == BUDGET_EXHAUSTED
-        if outcome is None or (is_transient and (row.asked or metric.name not in self.evaluation.shared)):
+        is_spent = isinstance(outcome, NotApplicable) and outcome.reason == BUDGET_EXHAUSTED
+        may_change = is_spent or isinstance(outcome, MetricFailure)
+        if outcome is None or (may_change and (row.asked or metric.name not in self.evaluation.shared)):
             return True
         return row.asked is not None and isinstance(outcome, Score) and outcome.fallback is not None
 

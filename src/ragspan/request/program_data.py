@@ -69,6 +69,8 @@ def data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
     instructions: set[str] = set()
     prompts = {part.text for model in tree.answering_models for part in model.prompt}  # as a whole these are not data
     for step in tree.all_steps:
+        if len(since) > _MAX_VALUES:
+            break
         value: Snapshot = None
         time_ns, least, has_rows = step.ended_ns, FROM_STEP, True
         if step.parent is None:
@@ -78,8 +80,6 @@ def data_in(tree: RequestTree, asked: Iterable[str]) -> list[Sequence[str]]:
             value, time_ns, least, has_rows = step.inputs, step.started_ns, FROM_CALLER, False
         elif type(step) is Step and not isinstance(step.output, Opaque):
             value = None if isinstance(step.output, str) and step.output in prompts else step.output
-        if len(since) > _MAX_VALUES:
-            break
         for name, text in _texts_in(value):
             if _instructs(name, text):
                 instructions.add(text.strip())

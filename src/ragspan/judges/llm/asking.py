@@ -62,7 +62,7 @@ class Question:
         return [number for number in self.numbers if number not in known]
 
     def take(self, poll: _Poll, completion: Completion, numbers: Sequence[int], *, tries: int) -> None:
-        """Read what a reply says to the question, of which it was asked about these numbers; with the requests so far."""
+        """Read what a reply says to the question, of which it was asked about these numbers; `tries` requests have asked it."""
         found, problem = read(self.part, completion.text, numbers or None)
         self.found += found if numbers else found[:1]
         if found and not (numbers and self.missing()):

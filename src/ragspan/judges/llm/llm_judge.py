@@ -119,7 +119,7 @@ class LLMJudge:
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         question = await self._answered(record, "vote_adherence", votes)
         unread = [poll.unread > 0 for poll in question.polls]
-        self._recent.extend(unread if votes == 1 or not all(unread) else ())  # one request that failed says nothing
+        self._recent.extend(unread if votes == 1 or not all(unread) else ())  # all at once: that is of one reply
         found = question.polled()
         if len(self._recent) >= _LEAST_RECENT and 4 * sum(self._recent) >= len(self._recent):
             # Where only one of the verdicts can be read, the votes that are there say nothing.

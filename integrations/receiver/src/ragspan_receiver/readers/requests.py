@@ -123,8 +123,8 @@ def _count_once(spans: Sequence[ReadSpan]) -> None:
             read.step = read.chain
         elif model is not None:
             outer = [(each, each.model) for each in read.around() if each.model is not None]
-            is_inner = any(around.messages and each.shows_prompt >= read.shows_prompt for each, around in outer)
-            if is_inner or (not model.messages and (has_prompts or outer)):
+            outer_counts = any(around.messages and each.shows_prompt >= read.shows_prompt for each, around in outer)
+            if outer_counts or (not model.messages and (has_prompts or outer)):
                 read.step = read.chain
                 continue
             for each, around in reversed(outer):
